@@ -1,0 +1,180 @@
+"""Types of values and schemas of records, as data that a plan can carry to another language.
+
+A row on every engine is a plain tuple in the order of `Schema.fields`. Instants and durations are whole
+microseconds, so that no engine rounds them. A schema's fingerprint names the shape that a frame was encoded
+with; a field added with a default is the one compatible change (`Schema.reads`).
+
+>>> fix = Schema("Fix", (Column("user", STR, key=True), Column("at", INSTANT, event_time=True)))
+>>> newer = Schema("Fix", (*fix.fields, Column("speed_mps", FLOAT, default=0.0, has_default=True)))
+>>> newer.reads(fix), fix.reads(newer)
+(True, True)
+>>> newer.adapt(fix)(("ada", 5))
+('ada', 5, 0.0)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, NewType, TypeAlias
+
+import msgspec
+
+from catchment.errors import ProgramError
+
+Instant = NewType("Instant", int)
+"""Microseconds since 1970-01-01T00:00:00Z."""
+Duration = NewType("Duration", int)
+"""Microseconds."""
+Row: TypeAlias = tuple[Any, ...]
+
+
+class ScalarType(msgspec.Struct, frozen=True, tag="scalar"):
+    """One of bool, int (64 bits), float (64 bits), str, bytes, instant, duration, or null (of a bare NULL)."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ListType(msgspec.Struct, frozen=True, tag="list"):
+    """A repeated value: a tuple on every engine."""
+
+    element: DataType
+
+    def __str__(self) -> str:
+        return f"list[{self.element}]"
+
+
+class RecordType(msgspec.Struct, frozen=True, tag="record"):
+    """A nested record: a tuple on every engine."""
+
+    schema: Schema
+
+    def __str__(self) -> str:
+        return self.schema.name
+
+
+DataType: TypeAlias = ScalarType | ListType | RecordType
+
+BOOL = ScalarType("bool")
+INT = ScalarType("int")
+FLOAT = ScalarType("float")
+STR = ScalarType("str")
+BYTES = ScalarType("bytes")
+INSTANT = ScalarType("instant")
+DURATION = ScalarType("duration")
+NULL = ScalarType("null")
+
+
+class Column(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A field of a record.
+
+    `step` is its resolution: what a codec may round to, and what makes its sums exact. `stamp` says who vouches
+    for the value: "device" or "user" is written by the gateway from the enrolment, never believed from a payload.
+    """
+
+    name: str
+    type: DataType
+    nullable: bool = False
+    key: bool = False
+    event_time: bool = False
+    step: float | None = None
+    unit: str | None = None
+    stamp: str | None = None
+    default: Any = None
+    has_default: bool = False
+
+
+class Schema(msgspec.Struct, frozen=True):
+    """The typed shape of a record: its name and its fields in order."""
+
+    name: str
+    fields: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Field names, in row order."""
+        return tuple(column.name for column in self.fields)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the key fields, in row order."""
+        return tuple(column.name for column in self.fields if column.key)
+
+    @property
+    def event_time(self) -> str | None:
+        """The name of the event-time field, if there is one."""
+        return next((column.name for column in self.fields if column.event_time), None)
+
+    def position(self, name: str) -> int:
+        """Where the field stands in a row.
+
+        >>> Schema("P", (Column("x", INT), Column("y", INT))).position("y")
+        1
+        """
+        for index, column in enumerate(self.fields):
+            if column.name == name:
+                return index
+        known = ", ".join(self.names) or "none"
+        raise ProgramError(
+            "C110",
+            f"{self.name} has no field {name!r}",
+            why=f"its fields are: {known}",
+            fix=f"use one of them, or declare {name} on {self.name}",
+        )
+
+    def column(self, name: str) -> Column:
+        """The field of that name."""
+        return self.fields[self.position(name)]
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits that name this shape: field names, types, nullability and steps, not comments or defaults."""
+        shape = [(c.name, str(c.type), _nested(c.type), c.nullable, c.step) for c in self.fields]
+        return hashlib.sha256(msgspec.json.encode((self.name, shape))).hexdigest()[:16]
+
+    def reads(self, written: Schema) -> bool:
+        """Whether rows written with that schema can be read with this one."""
+        return self.difference(written) is None
+
+    def difference(self, written: Schema) -> str | None:
+        """Why rows written with that schema cannot be read with this one, or None if they can."""
+        theirs = {column.name: column for column in written.fields}
+        for column in self.fields:
+            other = theirs.get(column.name)
+            if other is None:
+                if not column.has_default:
+                    return f"{column.name} is new and has no default"
+            elif other.type != column.type:
+                return f"{column.name} was {other.type} and is {column.type}"
+            elif other.nullable and not column.nullable:
+                return f"{column.name} may be null in what was written"
+        return None
+
+    def adapt(self, written: Schema) -> Callable[[Row], Row]:
+        """A function from a row written with that schema to a row of this one."""
+        reason = self.difference(written)
+        if reason is not None:
+            raise ProgramError(
+                "C111",
+                f"{self.name} cannot read rows of fingerprint {written.fingerprint}",
+                why=reason,
+                fix="give the new field a default, or use a new name for a field whose type changed",
+            )
+        if written.names == self.names:
+            return lambda row: row
+        where = {name: index for index, name in enumerate(written.names)}
+        picks = [(where.get(column.name), column.default) for column in self.fields]
+        return lambda row: tuple([row[index] if index is not None else default for index, default in picks])
+
+
+def _nested(kind: DataType) -> str:
+    match kind:
+        case RecordType(schema):
+            return schema.fingerprint
+        case ListType(element):
+            return _nested(element)
+        case _:
+            return ""
