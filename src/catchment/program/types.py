@@ -29,7 +29,7 @@ Duration = NewType("Duration", int)
 Row: TypeAlias = tuple[Any, ...]
 
 
-class ScalarType(msgspec.Struct, frozen=True, tag="scalar"):
+class ScalarType(msgspec.Struct, frozen=True, tag_field="kind", tag="scalar"):
     """One of bool, int (64 bits), float (64 bits), str, bytes, instant, duration, or null (of a bare NULL)."""
 
     name: str
@@ -38,7 +38,7 @@ class ScalarType(msgspec.Struct, frozen=True, tag="scalar"):
         return self.name
 
 
-class ListType(msgspec.Struct, frozen=True, tag="list"):
+class ListType(msgspec.Struct, frozen=True, tag_field="kind", tag="list"):
     """A repeated value: a tuple on every engine."""
 
     element: DataType
@@ -47,7 +47,7 @@ class ListType(msgspec.Struct, frozen=True, tag="list"):
         return f"list[{self.element}]"
 
 
-class RecordType(msgspec.Struct, frozen=True, tag="record"):
+class RecordType(msgspec.Struct, frozen=True, tag_field="kind", tag="record"):
     """A nested record: a tuple on every engine."""
 
     schema: Schema
