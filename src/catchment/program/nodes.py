@@ -3,11 +3,12 @@
 Nodes compare and hash by structure, so a common sub-expression is simply an equal node. What a `Call` may name,
 and what it means for nulls and numbers, is in `functions`; what an author writes is in `expression`.
 
->>> low = Call("lt", (FieldRef("level"), Literal(0.2)))
+>>> from catchment.program.types import FLOAT
+>>> low = Call("lt", (FieldRef("level"), Literal(0.2, FLOAT)))
 >>> sorted(fields(low))
 ['level']
->>> replace(low, lambda node: Literal(0.1) if node == FieldRef("level") else None)
-Call(function='lt', args=(Literal(value=0.1), Literal(value=0.2)))
+>>> replace(low, lambda node: Literal(0.1, FLOAT) if node == FieldRef("level") else None).args[0].value
+0.1
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ import msgspec
 from catchment.program.types import DataType
 
 
-class Literal(msgspec.Struct, frozen=True, tag_field="node", tag="literal", omit_defaults=True):
-    """A constant. Its type follows from the value, unless `type` says instant or duration.
+class Literal(msgspec.Struct, frozen=True, tag_field="node", tag="literal"):
+    """A constant. It carries its type, because 1, 1.0 and True are equal in Python and must not be here.
 
     NaN and the infinities are calls (`nan()`, `infinity()`), and bytes are `unhex(text)`: JSON has none of them.
     """
 
     value: bool | int | float | str | None
-    type: DataType | None = None
+    type: DataType
 
 
 class FieldRef(msgspec.Struct, frozen=True, tag_field="node", tag="field", omit_defaults=True):

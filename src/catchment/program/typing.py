@@ -3,7 +3,7 @@
 >>> from catchment.program.types import FLOAT, Column
 >>> from catchment.program.nodes import Call, FieldRef, Literal
 >>> fix = Schema("Fix", (Column("speed", FLOAT, nullable=True),))
->>> infer(Call("lt", (FieldRef("speed"), Literal(3.0))), (fix,))
+>>> infer(Call("lt", (FieldRef("speed"), Literal(3.0, FLOAT))), (fix,))
 Typed(type=ScalarType(name='bool'), nullable=True)
 """
 
@@ -12,41 +12,14 @@ from __future__ import annotations
 from catchment.errors import ProgramError, SourceLine
 from catchment.program.functions import CASTS, FUNCTIONS, YIELDS_NULL, Typed
 from catchment.program.nodes import Call, Cast, FieldRef, GetField, Literal, Node, UserCall
-from catchment.program.types import (
-    BOOL,
-    FLOAT,
-    INT,
-    NULL,
-    STR,
-    DataType,
-    RecordType,
-    ScalarType,
-    Schema,
-)
-
-
-def literal_type(node: Literal) -> DataType:
-    """The type of a constant."""
-    if node.type is not None:
-        return node.type
-    match node.value:
-        case None:
-            return NULL
-        case bool():
-            return BOOL
-        case int():
-            return INT
-        case float():
-            return FLOAT
-        case _:
-            return STR
+from catchment.program.types import NULL, RecordType, ScalarType, Schema
 
 
 def infer(node: Node, schemas: tuple[Schema, ...], at: SourceLine | None = None) -> Typed:
     """The type of an expression over elements of these schemas (the second one is a join's right side)."""
     match node:
         case Literal():
-            return Typed(literal_type(node), node.value is None)
+            return Typed(node.type, node.value is None)
         case FieldRef():
             return _field(node, schemas, at)
         case GetField():
