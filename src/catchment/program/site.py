@@ -1,0 +1,23 @@
+"""Sites: where an operator runs. `at=` is the only word that changes when a step moves."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Site(str, Enum):
+    """Where a step runs."""
+
+    DEVICE = "device"
+    REGION = "region"
+    FLEET = "fleet"
+    CLOUD = "cloud"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+DEVICE = Site.DEVICE
+REGION = Site.REGION
+FLEET = Site.FLEET
+CLOUD = Site.CLOUD
