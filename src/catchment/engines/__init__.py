@@ -1,0 +1,4 @@
+"""What runs the parts: one folder per engine, one contract for all of them.
+
+An engine knows the layers below it (program, plan, operators) and never another engine.
+"""
