@@ -211,7 +211,7 @@ def _user_result(call: AggregateCall) -> DataType:
 
     cls = declared(call.reference or "")
     for base in getattr(cls, "__orig_bases__", ()):
-        args = getattr(base, "__args__", ())
+        args: tuple[Any, ...] = getattr(base, "__args__", ())
         if len(args) == 3:
             return data_type(args[2], f"the result of {cls.__name__}")[0]
     raise ProgramError(

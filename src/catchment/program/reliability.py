@@ -12,8 +12,8 @@ True
 >>> LOSSLESS & DELAY_FREE == IDEAL, BEST_EFFORT & LOSSLESS == LOSSLESS
 (True, True)
 
-Knows only data and the meaning of the levels (the paper on ECOC, section 2.5, with the repairs in docs/decisions/0041). It knows
-no run, no engine and no strategy that could keep a promise.
+Knows only data and what the levels mean (the paper on ECOC, section 2.5, as repaired in docs/decisions/0041).
+It knows no run, no engine and no strategy that could keep a promise.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ Order: TypeAlias = Literal["in-stream", "cross-stream"]
 _ORDERS: tuple[Order | None, ...] = (None, "in-stream", "cross-stream")  # weakest first
 
 
-class LimitedLoss(msgspec.Struct, frozen=True, omit_defaults=True):
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class LimitedLoss(msgspec.Struct, frozen=True):
     """At least `loss_factor` of the ideal elements arrive; at most `error_factor` as many others come besides.
 
     The loss factor is the share that must *arrive*: 1 loses nothing, 0.9 may lose a tenth.
@@ -54,7 +58,7 @@ class LimitedLoss(msgspec.Struct, frozen=True, omit_defaults=True):
                 "C301",
                 f"an error factor of {self.error_factor!r}",
                 why="it limits the elements that are not in the ideal output, as a share of those that are: 0 or more",
-                fix="write error_factor=0.01 for at most one wrong element per hundred right ones, or leave it out for none",
+                fix="write error_factor=0.01 for at most one wrong element per hundred ideal ones, or leave it out",
                 at=author_line(),
             )
 
@@ -110,7 +114,7 @@ class Reliability(msgspec.Struct, frozen=True, omit_defaults=True):
         return Reliability(
             _both_losses(self.loss, other.loss),
             _shorter(self.delay, other.delay),
-            max(self.order, other.order, key=_ORDERS.index),
+            _stricter(self.order, other.order),
         )
 
     def __rand__(self, other: object) -> NoReturn:
@@ -157,33 +161,6 @@ class Reliability(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"Reliability: {self}"
 
 
-def limited_loss(loss_factor: float, error_factor: float = 0.0) -> Reliability:
-    """At least this share of the ideal output arrives, with at most `error_factor` as many other elements besides.
-
-    `limited_loss(0.99)` may lose one element in a hundred and adds none. Time and order do not matter to it.
-    """
-    return Reliability(loss=LimitedLoss(loss_factor, error_factor))
-
-
-def limited_delay(within: Duration) -> Reliability:
-    """No correct element comes early, and none later than this; what never comes is a matter of loss."""
-    return Reliability(delay=LimitedDelay(within))
-
-
-LOSSLESS = limited_loss(1.0)
-"""Every ideal element arrives, and nothing else does."""
-DELAY_FREE = limited_delay(Duration(0))
-"""Every correct element comes at its ideal moment, and so in order."""
-IN_STREAM_ORDER = Reliability(order="in-stream")
-"""The correct elements of each stream come in the order of their sequence numbers."""
-CROSS_STREAM_ORDER = Reliability(order="cross-stream")
-"""In-stream order, and of two streams: what is earlier, later or simultaneous in the ideal output is so in the real one."""
-IDEAL = LOSSLESS & DELAY_FREE
-"""The real output is the ideal output."""
-BEST_EFFORT = Reliability()
-"""No promise."""
-
-
 def duration_text(us: int) -> str:
     """A duration for people, exact to the microsecond.
 
@@ -198,10 +175,6 @@ def duration_text(us: int) -> str:
     return f"{us} us"
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _both_losses(one: LimitedLoss | None, other: LimitedLoss | None) -> LimitedLoss | None:
     if one is None or other is None:
         return one or other
@@ -212,6 +185,10 @@ def _shorter(one: LimitedDelay | None, other: LimitedDelay | None) -> LimitedDel
     if one is None or other is None:
         return one or other
     return min(one, other, key=lambda delay: delay.within_us)
+
+
+def _stricter(one: Order | None, other: Order | None) -> Order | None:
+    return one if _ORDERS.index(one) >= _ORDERS.index(other) else other
 
 
 def _loss_text(loss: LimitedLoss | None) -> str:
@@ -232,3 +209,30 @@ def _delay_text(delay: LimitedDelay | None) -> str:
         case LimitedDelay(0):
             return "DELAY_FREE"
     return f"limited_delay({duration_text(delay.within_us)})"
+
+
+def limited_loss(loss_factor: float, error_factor: float = 0.0) -> Reliability:
+    """At least this share of the ideal output arrives, with at most `error_factor` as many other elements besides.
+
+    `limited_loss(0.99)` may lose one element in a hundred and adds none. Time and order do not matter to it.
+    """
+    return Reliability(loss=LimitedLoss(loss_factor, error_factor))
+
+
+def limited_delay(within: Duration) -> Reliability:
+    """No correct element comes early, and none later than this; what never comes is a matter of loss."""
+    return Reliability(delay=LimitedDelay(within))
+
+
+LOSSLESS = limited_loss(1.0)
+"""Every ideal element arrives, and nothing else does."""
+DELAY_FREE = limited_delay(Duration(0))
+"""Every correct element comes at its ideal moment, and so in order."""
+IN_STREAM_ORDER = Reliability(order="in-stream")
+"""The correct elements of each stream come in the order of their sequence numbers."""
+CROSS_STREAM_ORDER = Reliability(order="cross-stream")
+"""In-stream order; and what is earlier, later or simultaneous of two streams ideally, is so in the real output."""
+IDEAL = LOSSLESS & DELAY_FREE
+"""The real output is the ideal output."""
+BEST_EFFORT = Reliability()
+"""No promise."""

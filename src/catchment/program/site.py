@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 
-class Site(str, Enum):
+class Site(StrEnum):
     """Where a step runs."""
 
     DEVICE = "device"
     REGION = "region"
     FLEET = "fleet"
     CLOUD = "cloud"
-
-    def __str__(self) -> str:
-        return self.name
 
 
 DEVICE = Site.DEVICE

@@ -1,0 +1,138 @@
+"""Keyed processing by an author's own class: state declared as data, timers in event time and processing time.
+
+>>> class Seen(State):
+...     count: int = 0
+>>> class Every(Process[Any, Any, Seen]):
+...     n: int
+...     def on_element(self, element, state, context):
+...         state.count += 1
+...         return [element] if state.count % self.n == 0 else []
+>>> Every(n=2).parameters, Every.state_type is Seen
+({'n': 2}, True)
+
+An instance holds its parameters and nothing else: assigning to it is refused, because a checkpoint would not hold it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from typing import Any, ClassVar, Generic, TypeVar, dataclass_transform
+
+import msgspec
+
+from catchment.errors import ProgramError, author_line
+from catchment.program.function import declare, reference_to
+from catchment.program.types import Duration, Instant
+
+E = TypeVar("E")
+O = TypeVar("O")  # noqa: E741  the papers' name for output
+S = TypeVar("S", bound="State")
+
+
+class State(msgspec.Struct):
+    """What a step remembers for a key, declared as typed fields with defaults; it is what checkpoints hold."""
+
+
+class Context:
+    """What a call knows beside its element: the key, the moment, and the timers it may set.
+
+    Engines make one for each call and read `wakes` and `forgotten` afterwards.
+    """
+
+    __slots__ = ("at", "forgotten", "key", "now", "wakes")
+
+    def __init__(self, key: tuple[Any, ...], at: Instant, now: Instant | None) -> None:
+        self.key = key
+        self.at = at
+        """The event time of the element, or the moment that the timer was set for."""
+        self.now = now
+        """The latest tick of the clock, if there was one. For event time use `at`."""
+        self.wakes: list[tuple[str, str, int | None]] = []
+        self.forgotten = False
+
+    def wake(self, timer: str, at: Instant | int) -> None:
+        """Set the event-time timer of that name; it replaces one set before."""
+        self.wakes.append((timer, "event", int(at)))
+
+    def wake_after(self, timer: str, delay: Duration | int) -> None:
+        """Set the timer of that name on the clock of ticks, so long from now; it replaces one set before."""
+        self.wakes.append((timer, "clock", int(delay)))
+
+    def cancel(self, timer: str) -> None:
+        """Forget the timer of that name."""
+        self.wakes.append((timer, "", None))
+
+    def forget(self) -> None:
+        """Drop this key's state and timers once the call is over."""
+        self.forgotten = True
+
+
+@dataclass_transform(kw_only_default=True)
+class Process(Generic[E, O, S]):
+    """The base of an author's keyed step: from elements `E` to elements `O`, remembering an `S` per key."""
+
+    state_type: ClassVar[type[State]]
+    element_type: ClassVar[Any]
+    output_type: ClassVar[Any]
+    parameter_names: ClassVar[tuple[str, ...]] = ()
+    parameters: dict[str, Any]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for base in getattr(cls, "__orig_bases__", ()):
+            args: tuple[Any, ...] = getattr(base, "__args__", ())
+            if len(args) == 3:
+                cls.element_type, cls.output_type, cls.state_type = args
+        own = [name for name in inspect.get_annotations(cls) if not name.startswith("_")]
+        cls.parameter_names = (*cls.parameter_names, *own)
+
+    def __init__(self, **parameters: Any) -> None:
+        cls = type(self)
+        if not (isinstance(getattr(cls, "state_type", None), type) and issubclass(cls.state_type, State)):
+            raise ProgramError(
+                "C170",
+                f"{cls.__name__} does not declare its element, output and state",
+                why="a plan needs their types, and a checkpoint holds exactly the state that is declared",
+                fix=f"write class {cls.__name__}(cm.Process[Element, Output, MyState]) with class MyState(cm.State)",
+                at=author_line(),
+            )
+        values = {name: getattr(cls, name) for name in cls.parameter_names if hasattr(cls, name)}
+        unknown = sorted(set(parameters) - set(cls.parameter_names))
+        missing = [name for name in cls.parameter_names if name not in values and name not in parameters]
+        if unknown or missing:
+            raise ProgramError(
+                "C171",
+                f"{cls.__name__}(...) {'does not know ' + unknown[0] if unknown else 'lacks ' + missing[0]}",
+                why=f"its parameters are: {', '.join(cls.parameter_names) or 'none'}",
+                fix="name each parameter that has no default, and no other",
+                at=author_line(),
+            )
+        object.__setattr__(self, "parameters", {**values, **parameters})
+        for name, value in self.parameters.items():
+            object.__setattr__(self, name, value)
+        reference = reference_to(cls)
+        object.__setattr__(self, "reference", reference)
+        declare(cls, reference)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise ProgramError(
+            "C172",
+            f"{type(self).__name__}.{name} was assigned",
+            why="an attribute is in no checkpoint, and one instance serves many keys: the value would be lost or mixed",
+            fix=f"declare {name} on {self.state_type.__name__} and write state.{name} = ...",
+            at=author_line(),
+        )
+
+    def on_element(self, element: E, state: S, context: Context) -> Iterable[O] | None:
+        """One element of the key, in order of event time (or of arrival, where the step says so)."""
+        raise ProgramError(
+            "C173",
+            f"{type(self).__name__} has no on_element",
+            why="it is what runs for each element",
+            fix="define on_element(self, element, state, context)",
+        )
+
+    def on_timer(self, timer: str, state: S, context: Context) -> Iterable[O] | None:
+        """A timer that was set is due."""
+        return None

@@ -1,0 +1,302 @@
+"""The program: named streams, each at a site, made from sensors, sources and one another.
+
+A stream function is called once, when it is declared; its parameters are the streams of those names, or the site it
+runs at (annotated `DeviceSite` or `CloudSite`). What it returns becomes the stream of its name.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
+
+from catchment.errors import ProgramError, SourceLine, author_line
+from catchment.program import steps
+from catchment.program.expression import Expr, field_of
+from catchment.program.nodes import FieldRef
+from catchment.program.record import Field, Record, _RecordMeta, event_time
+from catchment.program.reliability import Reliability
+from catchment.program.sampling import DEVICE_CONTEXT, Sampling
+from catchment.program.site import CLOUD, DEVICE, Site
+from catchment.program.stream import Declared, KeyedStream, Stream, into_record
+from catchment.program.sync import Sync
+from catchment.program.types import Duration, Instant, Schema
+
+R = TypeVar("R", bound=Record)
+
+
+class Beat(Record):
+    """An element of a timer stream."""
+
+    at: Field[Instant] = event_time()
+
+
+class Battery:
+    """What a device knows of its battery."""
+
+    low: Expr[bool] = field_of("device", "battery_low", DEVICE_CONTEXT.column("battery_low").type)
+    level: Expr[float] = field_of("device", "battery_level", DEVICE_CONTEXT.column("battery_level").type)
+
+
+class _Place:
+    """What a stream function may draw from at its site."""
+
+    site: Site
+
+    def timer(self, every: Duration) -> Stream[Beat]:
+        """An element each `every`."""
+        return Stream(Declared(steps.Timer(Beat.schema, every), (), (Beat.schema,), author_line()))
+
+    def source(self, record: type[R]) -> Stream[R]:
+        """Elements that a program outside appends: `runtime.append(...)`, or a test."""
+        return Stream(Declared(steps.Append(record.schema), (), (record.schema,), author_line()))
+
+
+class DeviceSite(_Place):
+    """The device that a stream runs on."""
+
+    site = DEVICE
+    battery = Battery()
+    indoors: Expr[bool] = field_of("device", "indoors", DEVICE_CONTEXT.column("indoors").type)
+    connected: Expr[bool] = field_of("device", "connected", DEVICE_CONTEXT.column("connected").type)
+    metered: Expr[bool] = field_of("device", "metered", DEVICE_CONTEXT.column("metered").type)
+    pressure: Expr[float] = field_of("device", "pressure", DEVICE_CONTEXT.column("pressure").type)
+
+    def sensor(
+        self, record: type[R], name: str | None = None, *, every: Sampling | Duration | None = None
+    ) -> Stream[R]:
+        """Readings of a sensor, known by `name` or by the record's name: an active stream."""
+        at = author_line()
+        _needs_time(record, at)
+        sampling = Sampling(every) if isinstance(every, int) else every
+        step = steps.Sensor(record.schema, name or record.schema.name, sampling)
+        return Stream(Declared(step, (), (record.schema,), at))
+
+
+class CloudSite(_Place):
+    """The cloud, where a program may also read sources of its own."""
+
+    site = CLOUD
+
+    def read(self, record: type[R], connector: str, **options: Any) -> Stream[R]:
+        """A source that Spark reads itself: `cloud.read(Fix, "files", path=...)`, "kafka" or "rate"."""
+        at = author_line()
+        _needs_time(record, at)
+        return Stream(Declared(steps.External(record.schema, connector, options), (), (record.schema,), at))
+
+
+_PLACES: dict[Any, Callable[[], _Place]] = {DeviceSite: DeviceSite, CloudSite: CloudSite}
+
+
+class Program:
+    """One stream program for a whole fleet."""
+
+    def __init__(self, name: str) -> None:
+        if not name.isidentifier():
+            raise ProgramError(
+                "C230",
+                f"{name!r} is not a program's name",
+                why="names of streams, tables and checkpoints are made of it",
+                fix="use letters, digits and underscores, such as peir",
+                at=author_line(),
+            )
+        self.name = name
+        self.at = author_line()
+        self.streams: dict[str, Stream[Any]] = {}
+        self.sites: dict[str, Site] = {}
+        self.reliability: dict[str, Reliability] = {}
+        self.outputs: list[Declared] = []
+        self.loops: dict[str, tuple[Declared, Stream[Any] | None]] = {}
+
+    def stream(
+        self, *, at: Site, sync: Sync | None = None, reliability: Reliability | None = None
+    ) -> Callable[[Callable[..., Stream[R]]], Stream[R]]:
+        """Declare a stream: the function's name, its site, and how it crosses to another."""
+
+        def declare(function: Callable[..., Stream[R]]) -> Stream[R]:
+            line = SourceLine(function.__code__.co_filename, function.__code__.co_firstlineno)
+            name = function.__name__
+            if name in self.streams:
+                raise ProgramError(
+                    "C231",
+                    f"{self.name} already has a stream {name!r}",
+                    why="a stream is known by its function's name",
+                    fix="give one of them another name",
+                    at=line,
+                )
+            result = function(**self._arguments(function, at, line))
+            if not isinstance(result, Stream):
+                raise ProgramError(
+                    "C232",
+                    f"{name} returns {result!r}",
+                    why="a stream function returns the stream that it makes",
+                    fix="return the last step; a window needs .agg(...) to become a stream",
+                    at=line,
+                )
+            wanted = _annotated(function)
+            if wanted is not None and wanted.schema != result.schema:
+                result = into_record(result, wanted, line)
+            self._adopt(result.declared, name, at)
+            if sync is not None:
+                result.declared.policies.append(sync)
+            self.streams[name] = result
+            self.sites[name] = at
+            if reliability is not None:
+                self.reliability[name] = reliability
+            return result
+
+        return declare
+
+    def deliver(
+        self,
+        stream: Stream[R],
+        *,
+        by: Expr[Any],
+        to: Site = DEVICE,
+        keep: Literal["latest", "all"] = "latest",
+    ) -> Stream[R]:
+        """Bring results back to the devices of the user (or device) that `by` names, where they are a sensor."""
+        at = author_line()
+        name = by.node.name if isinstance(by.node, FieldRef) else None
+        if to != DEVICE or name is None or name not in stream.schema.names:
+            raise ProgramError(
+                "C233",
+                "deliver does not know to whom",
+                why="results go to the devices of the user, or to the device, that a field names",
+                fix="write deliver(footprint, to=DEVICE, by=Footprint.user)",
+                at=at,
+            )
+        stamp = stream.schema.column(name).stamp or "user"
+        step = steps.Deliver(name, "device" if stamp == "device" else "user", keep)
+        made = Declared(step, ((stream.declared, stream.port),), (stream.schema,), at, site=DEVICE)
+        self._name(made, f"deliver_{self.name_of(stream, at)}")
+        self.outputs.append(made)
+        return Stream(made)
+
+    def sink(self, stream: Stream[Any], connector: str, **options: Any) -> None:
+        """Keep results outside: `sink(trips, "parquet", path=...)`, "postgres", or "callback"."""
+        at = author_line()
+        made = Declared(
+            steps.Sink(connector, options),
+            ((stream.declared, stream.port),),
+            (stream.schema,),
+            at,
+            site=stream_site(stream),
+        )
+        self._name(made, f"{connector}_{self.name_of(stream, at)}")
+        self.outputs.append(made)
+
+    def loop(self, record: type[R], name: str) -> Stream[R]:
+        """The start of a feedback edge; `close_loop(name, stream)` says what comes round."""
+        made = Declared(steps.Feedback(record.schema, name), (), (record.schema,), author_line())
+        self.loops[name] = (made, None)
+        return Stream(made)
+
+    def close_loop(self, name: str, stream: Stream[Any]) -> None:
+        """Feed a stream back to the loop of that name."""
+        at = author_line()
+        if name not in self.loops:
+            raise ProgramError(
+                "C234",
+                f"there is no loop {name!r}",
+                why="a feedback edge begins with loop(Record, name)",
+                fix=f"declare {name} = program.loop(..., {name!r}) and use it in a stream first",
+                at=at,
+            )
+        start, _ = self.loops[name]
+        if start.schemas[0].fingerprint != stream.schema.fingerprint:
+            raise ProgramError(
+                "C235",
+                f"the loop {name!r} begins with {start.schemas[0].name} and is fed {stream.schema.name}",
+                why="what comes round is what the loop declares",
+                fix=f"select({start.schemas[0].name}, ...) before closing it",
+                at=at,
+            )
+        self.loops[name] = (start, stream)
+
+    def name_of(self, stream: Stream[Any], at: SourceLine) -> str:
+        """The name of a declared stream of this program."""
+        for name, known in self.streams.items():
+            if known.declared is stream.declared and known.port == stream.port:
+                return name
+        raise ProgramError(
+            "C236",
+            f"that stream is not one of {self.name}'s",
+            why="only a stream that has a name can be delivered or kept",
+            fix="make it with @program.stream(at=...), and name that function",
+            at=at,
+        )
+
+    def _arguments(self, function: Callable[..., Any], at: Site, line: SourceLine) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        hints = inspect.get_annotations(function)
+        for name in inspect.signature(function).parameters:
+            hint = hints.get(name)
+            place = next((p for p in _PLACES if hint is p or str(hint).rpartition(".")[2] == p.__name__), None)
+            if place is not None:
+                if place.site != at:
+                    raise ProgramError(
+                        "C237",
+                        f"{function.__name__} runs at {at} and asks for a {place.__name__}",
+                        why="a stream draws only from the site that it runs at",
+                        fix=f"use at={place.site}, or take the stream of another function as a parameter",
+                        at=line,
+                    )
+                found[name] = _PLACES[place]()
+            elif name in self.streams:
+                found[name] = self.streams[name]
+            else:
+                known = ", ".join(self.streams) or "none yet"
+                raise ProgramError(
+                    "C238",
+                    f"{function.__name__}({name}): there is no stream {name!r}",
+                    why=f"a parameter is an earlier stream of the program by name; there are: {known}",
+                    fix="declare that stream first, or annotate the parameter with DeviceSite or CloudSite",
+                    at=line,
+                )
+        return found
+
+    def _adopt(self, declared: Declared, name: str, site: Site) -> None:
+        if declared.stream is not None:
+            return
+        self._name(declared, name)
+        declared.site = site
+        for upstream, _ in declared.inputs:
+            self._adopt(upstream, name, site)
+
+    def _name(self, declared: Declared, name: str) -> None:
+        declared.stream = name
+
+
+def stream_site(stream: Stream[Any]) -> Site | None:
+    """Where a stream is made."""
+    return stream.declared.site
+
+
+def _annotated(function: Callable[..., Any]) -> type[Record] | None:
+    hint = inspect.get_annotations(function).get("return")
+    if isinstance(hint, str):
+        scope = {**inspect.getclosurevars(function).globals, **function.__globals__}
+        cells = inspect.getclosurevars(function).nonlocals
+        try:
+            hint = eval(hint, {**scope, **cells})
+        except NameError:
+            return None  # a record of an enclosing function, which the stream's own schema already speaks for
+    args = typing.get_args(hint)
+    return args[0] if args and isinstance(args[0], _RecordMeta) and args[0] is not Record else None  # type: ignore[return-value]
+
+
+def _needs_time(record: type[Record], at: SourceLine) -> None:
+    schema: Schema = record.schema
+    if schema.event_time is None:
+        raise ProgramError(
+            "C239",
+            f"{schema.name} has no event time",
+            why="windows, order and lateness go by when an element happened",
+            fix="declare at: cm.Field[cm.Instant] = cm.event_time()",
+            at=at,
+        )
+
+
+__all__ = ["Battery", "Beat", "CloudSite", "DeviceSite", "KeyedStream", "Program"]
