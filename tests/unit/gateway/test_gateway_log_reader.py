@@ -1,0 +1,204 @@
+"""Reading: exact ranges, durable ends, confirmed retention, and Arrow that says what the plain reader says."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from catchment.errors import PeerError
+from catchment.gateway.log import Entry, Kind, promises_of, tick
+from catchment.gateway.log.files import block, layout, retention
+from catchment.gateway.log.files.arrow import read_arrow
+from catchment.gateway.log.files.faults import FailingDisk
+from catchment.gateway.log.files.partition import Limits, Partition
+from catchment.gateway.log.files.reader import LogReader
+
+SMALL = Limits(segment_bytes=1500, reserve_bytes=0)
+
+
+class LogKit:
+    """A log of one partition in a directory, and a counter for salts."""
+
+    def __init__(self, root: Path) -> None:
+        self.disk = FailingDisk(root)
+        self._salts = itertools.count(1)
+        layout.create(self.disk, partitions=2)
+
+    def writer(
+        self, holder: str = "one", *, now_us: int = 0, limits: Limits | None = None, number: int = 0
+    ) -> Partition:
+        return Partition(
+            self.disk,
+            number,
+            holder=holder,
+            address=f"http://{holder}",
+            now_us=now_us,
+            salt=lambda: next(self._salts),
+            limits=limits or Limits(reserve_bytes=0),
+        )
+
+    def segments(self) -> list[Path]:
+        return sorted((self.disk.root / "p0000" / "segments").glob("*.seg"))
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> LogKit:
+    return LogKit(tmp_path / "log")
+
+
+def upload(upto: int, *, count: int = 1, device: str = "phone", payload: bytes = b"points", **fields: object) -> Entry:
+    known: dict[str, object] = {
+        "kind": Kind.DATA,
+        "device": device,
+        "user": "ada",
+        "stream": "peir/fixes",
+        "schema": "00ff00ff00ff00ff",
+        "codec": "delta/deflate",
+        "epoch_counter": 1,
+        "epoch_nonce": -7,
+        "first": upto - count,
+        "count": count,
+        "upto": upto,
+        "received_us": upto * 1_000_000,
+        "payload": payload,
+    }
+    return Entry(**{**known, **fields})  # type: ignore[arg-type]
+
+
+def _fill(log: LogKit, blocks: int = 12) -> list[int]:
+    writer = log.writer(limits=SMALL)
+    offsets: list[int] = []
+    for n in range(blocks):
+        entries = [upload(10 * n + i, device=f"phone-{i}", payload=bytes([n]) * (7 * i)) for i in range(1, 2 + n % 3)]
+        offsets += writer.append(entries, now_us=0)
+    return offsets
+
+
+def test_any_range_gives_exactly_its_entries(log: LogKit) -> None:
+    offsets = _fill(log)
+    reader = LogReader(log.disk)
+    everything = list(reader.read(0, 0))
+    assert [offset for offset, _ in everything] == offsets
+    for start in [0, *offsets]:
+        for end in [*offsets, reader.end(0)]:
+            expected = [(offset, entry) for offset, entry in everything if start <= offset < end]
+            if start <= end:
+                assert list(reader.read(0, start, end)) == expected
+
+
+def test_arrow_says_what_the_plain_reader_says(log: LogKit) -> None:
+    offsets = _fill(log)
+    log.writer().append([tick(now=9, promises={"peir/fixes": 5})], now_us=0)
+    reader = LogReader(log.disk)
+    for start, end in [(0, reader.end(0)), (offsets[3], offsets[-2]), (offsets[4], offsets[5])]:
+        rows = [row for batch in read_arrow(reader, 0, start, end, batch_bytes=900) for row in batch.to_pylist()]
+        plain = list(reader.read(0, start, end))
+        assert [row["offset"] for row in rows] == [offset for offset, _ in plain]
+        for row, (_, entry) in zip(rows, plain, strict=True):
+            for name in ("kind", "payload", *block.STRINGS, *block.NUMBERS):
+                assert row[name] == getattr(entry, name), name
+
+
+def test_an_empty_range_has_no_batches(log: LogKit) -> None:
+    offsets = _fill(log)
+    assert list(read_arrow(LogReader(log.disk), 0, offsets[2], offsets[2])) == []
+    assert list(LogReader(log.disk).read(1, 0)) == []
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(bytes_max=st.integers(1, 6000))
+def test_boundaries_cut_the_log_without_loss(log: LogKit, bytes_max: int) -> None:
+    if not log.segments():
+        _fill(log)
+    reader = LogReader(log.disk)
+    at, seen = 0, []
+    while at < reader.end(0):
+        upto = reader.boundary(0, at, bytes_max=bytes_max)
+        assert upto > at
+        part = list(reader.read(0, at, upto))
+        assert upto - at <= bytes_max or len(list(reader.blocks(0, at, upto))) == 1
+        seen += part
+        at = upto
+    assert seen == list(reader.read(0, 0))
+
+
+def test_a_reader_sees_what_a_writer_appends_while_it_runs(log: LogKit) -> None:
+    writer, reader = log.writer(limits=SMALL), LogReader(log.disk)
+    for n in range(1, 20):
+        before = reader.end(0)
+        writer.append([upload(n, payload=bytes(200))], now_us=0)
+        assert [entry.upto for _, entry in reader.read(0, before)] == [n]
+
+
+def test_what_is_written_but_not_synced_is_not_seen(log: LogKit) -> None:
+    writer, reader = log.writer(), LogReader(log.disk)
+    writer.append([upload(1)], now_us=0)
+    seen: list[int] = []
+    log.disk.on_sync = lambda: seen.append(reader.end(0))
+    before = writer.end
+    writer.append([upload(2)], now_us=0)
+    assert seen == [before] and reader.end(0) > before
+
+
+def test_only_what_every_reader_confirmed_is_deleted(log: LogKit) -> None:
+    _fill(log)
+    reader = LogReader(log.disk)
+    everything = list(reader.read(0, 0))
+    assert retention.trim(log.disk, 0) == [], "nobody has confirmed anything"
+    reader.confirm("spark-a", 0, reader.end(0))
+    reader.confirm("spark-b", 0, 2000)
+    deleted = retention.trim(log.disk, 0)
+    assert deleted and reader.start(0) <= 2000
+    kept = [(offset, entry) for offset, entry in everything if offset >= reader.start(0)]
+    assert list(reader.read(0, reader.start(0))) == kept
+    with pytest.raises(PeerError, match="G511"):
+        list(reader.read(0, 0))
+    assert log.writer().marks.upto("phone-1", "peir/fixes", 1, -7) == 111
+
+
+def test_retention_never_takes_the_writers_segment(log: LogKit) -> None:
+    writer = log.writer()
+    writer.append([upload(1)], now_us=0)
+    reader = LogReader(log.disk)
+    reader.confirm("spark", 0, reader.end(0))
+    assert retention.trim(log.disk, 0) == []
+    writer.append([upload(2)], now_us=0)
+    assert [entry.upto for _, entry in reader.read(0, 0)] == [1, 2]
+
+
+def test_what_must_be_kept_is_kept_whatever_was_confirmed(log: LogKit) -> None:
+    _fill(log)
+    reader = LogReader(log.disk)
+    reader.confirm("spark", 0, reader.end(0))
+    assert retention.trim(log.disk, 0, keep_from=0) == []
+    assert retention.trim(log.disk, 0) != []
+
+
+def test_ranges_that_do_not_exist_are_refused(log: LogKit) -> None:
+    _fill(log)
+    reader = LogReader(log.disk)
+    with pytest.raises(PeerError, match="G512"):
+        list(reader.read(0, 0, reader.end(0) + 1))
+    with pytest.raises(PeerError, match="G510"):
+        list(reader.read(7, 0, 0))
+    with pytest.raises(PeerError, match="G509"):
+        reader.confirm("../../etc", 0, 0)
+    with pytest.raises(PeerError, match="G512"):
+        reader.confirm("spark", 0, reader.end(0) + 1)
+
+
+def test_a_directory_without_a_log_says_so(log: LogKit) -> None:
+    from catchment.gateway.log.files.disk import LocalDisk
+
+    with pytest.raises(PeerError, match="G513"):
+        LogReader(LocalDisk(log.disk.root / "p0000"))
+
+
+def test_ticks_tell_each_streams_progress() -> None:
+    entry = tick(now=100, promises={"b": 7, "a": 5})
+    assert entry.kind == Kind.TICK and entry.promise_us == 5
+    assert promises_of(entry) == {"a": 5, "b": 7}
