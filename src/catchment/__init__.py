@@ -60,7 +60,7 @@ from catchment.program.builtins import (
     weekday,
     year,
 )
-from catchment.program.builtins import round_ as round
+from catchment.program.builtins import round_ as round  # noqa: A004
 from catchment.program.clock_units import days, hours, instant, iso, microseconds, milliseconds, minutes, seconds
 from catchment.program.expression import Expr, col, right, when
 from catchment.program.function import Function, function
