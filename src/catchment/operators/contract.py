@@ -20,16 +20,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
+from catchment.plan.history import Source
 from catchment.program.types import Row
-
-
-class Source(NamedTuple):
-    """Who sent an element: the device, and the user it belongs to, as the gateway vouches."""
-
-    device: str
-    owner: str | None = None
 
 
 class Port:
@@ -67,3 +61,6 @@ class Operator(ABC):
     @abstractmethod
     def restore(self, state: Snapshot) -> None:
         """Remember exactly that (the port that sets state)."""
+
+
+__all__ = ["Operator", "Port", "Snapshot", "Source"]
