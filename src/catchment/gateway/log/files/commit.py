@@ -1,0 +1,229 @@
+"""Group commit: many uploads, one sync, and acknowledgements only after it.
+
+A partition has one thread. Whatever was submitted while it synced goes into the next block together, so the busier the
+gateway, the fewer syncs per upload, and an idle one answers after a single sync. The thread is also the one that
+renews the lease, restarts the partition after a failed disk, and trims what readers confirmed: nobody else touches
+the writer. Knows threads and the partition; must not know sockets, devices or what an entry means.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+from catchment.errors import CatchmentError, InternalError
+from catchment.gateway.log.entry import Entry
+from catchment.gateway.log.files import block, lease, retention
+from catchment.gateway.log.files.disk import Disk
+from catchment.gateway.log.files.partition import Partition
+from catchment.gateway.log.files.segment import Segment
+
+Outcome: TypeAlias = list[int] | CatchmentError
+"""The offsets, durable; or why not, and then none of these entries is in the log."""
+Done: TypeAlias = Callable[[Outcome], None]
+RESTART_US = 1_000_000
+"""How long a failed partition rests between two attempts to start anew."""
+Deliver: TypeAlias = Callable[[list[tuple[Done, Outcome]]], None]
+"""Called once per group, on the partition's thread; a service hands the list to its event loop."""
+
+
+class State(Enum):
+    """What a partition's writer can do."""
+
+    WRITING = "writing"
+    FULL = "full"
+    """The disk is nearly full: uploads are refused until there is room."""
+    FAILED = "failed"
+    """The disk failed; the writer starts anew at the next chance."""
+    REPLACED = "replaced"
+    """Another gateway writes this partition now."""
+    CLOSED = "closed"
+
+
+class Submitted(NamedTuple):
+    """What waits to be written."""
+
+    entries: Sequence[Entry]
+    done: Done
+
+
+class GroupCommit:
+    """The thread of one partition."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        disk: Disk,
+        *,
+        clock_us: Callable[[], int],
+        deliver: Deliver | None = None,
+        on_trim: Callable[[int, list[Segment]], None] | None = None,
+        renew_us: int = lease.LEASE_US // 3,
+        trim_us: int = 60_000_000,
+    ) -> None:
+        self.partition = partition
+        self.state = State.WRITING
+        self.groups = 0
+        """Blocks written, which is syncs made."""
+        self.pending_bytes = 0
+        """Payload that was submitted and not yet answered."""
+        self._disk = disk
+        self._clock_us = clock_us
+        self._deliver = deliver or _deliver_here
+        self._on_trim = on_trim
+        self._renew_us = renew_us
+        self._trim_us = trim_us
+        self._wake = threading.Condition()
+        self._pending: list[Submitted] = []
+        self._closing = False
+        self._restart_us = 0
+        self._failure: CatchmentError = _closed(partition)
+        self._thread = threading.Thread(target=self._run, name=f"log-{partition.directory}", daemon=True)
+        self._thread.start()
+
+    def submit(self, entries: Sequence[Entry], done: Done) -> None:
+        """Have the entries logged; `done` hears the outcome. Returns at once."""
+        with self._wake:
+            if not self._closing:
+                self._pending.append(Submitted(entries, done))
+                self.pending_bytes += _weight(entries)
+                self._wake.notify()
+                return
+        done(_closed(self.partition))
+
+    def append(self, entries: Sequence[Entry]) -> list[int]:
+        """Have the entries logged and wait: their offsets, once durable."""
+        answered = threading.Event()
+        outcomes: list[Outcome] = []
+
+        def done(outcome: Outcome) -> None:
+            outcomes.append(outcome)
+            answered.set()
+
+        self.submit(entries, done)
+        answered.wait()
+        if isinstance(outcomes[0], CatchmentError):
+            raise outcomes[0]
+        return outcomes[0]
+
+    def close(self, timeout_s: float = 30.0) -> None:
+        """Write what was submitted, release the lease, end the thread."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        now = self._clock_us()
+        renew_at, trim_at = now + self._renew_us, now
+        while self.state is not State.REPLACED:
+            with self._wake:
+                if not self._pending and not self._closing:
+                    self._wake.wait(max(0, min(renew_at, trim_at) - self._clock_us()) / 1e6)
+                group = self._take()
+                ending = self._closing and not group
+            if ending:
+                break
+            now = self._clock_us()
+            if group:
+                self._commit(group, now)
+            if now >= renew_at:
+                renew_at = now + self._renew_us
+                self._guarded(partial(self.partition.renew, now_us=now))
+            if now >= trim_at:
+                trim_at = now + self._trim_us
+                self._guarded(self._trim)
+        self._end()
+
+    def _end(self) -> None:
+        with self._wake:
+            self._closing = True
+            left, self._pending = self._pending, []
+        if self.state is State.REPLACED:
+            self.partition.abandon()
+        else:
+            self._guarded(self.partition.close)
+            self.state = State.CLOSED
+        if left:
+            self._deliver([(one.done, _closed(self.partition)) for one in left])
+
+    def _take(self) -> list[Submitted]:
+        """All that waits, as far as one block holds it: what fails must fail whole."""
+        weight = 0
+        for index, one in enumerate(self._pending):
+            weight += sum([block.size_of(entry) for entry in one.entries])
+            if index and weight > block.BLOCK_BYTES_MAX:
+                group, self._pending = self._pending[:index], self._pending[index:]
+                return group
+        group, self._pending = self._pending, []
+        return group
+
+    def _commit(self, group: list[Submitted], now_us: int) -> None:
+        answers: list[tuple[Done, Outcome]]
+        try:
+            if self.state is State.FAILED:
+                # Not at every upload: each attempt leaves a segment behind.
+                if now_us < self._restart_us:
+                    raise self._failure
+                self._restart_us = now_us + RESTART_US
+                self.partition.restart(now_us=now_us)
+            offsets = self.partition.append([entry for one in group for entry in one.entries], now_us=now_us)
+        except (CatchmentError, OSError) as error:
+            failure = self._failed(error)
+            answers = [(one.done, failure) for one in group]
+        else:
+            self.groups += 1
+            self.state = State.WRITING
+            answers, at = [], 0
+            for one in group:
+                answers.append((one.done, offsets[at : at + len(one.entries)]))
+                at += len(one.entries)
+        with self._wake:
+            self.pending_bytes -= sum([_weight(one.entries) for one in group])
+        self._deliver(answers)
+
+    def _guarded(self, step: Callable[[], object]) -> None:
+        try:
+            step()
+        except (CatchmentError, OSError) as error:
+            self._failed(error)
+
+    def _failed(self, error: CatchmentError | OSError) -> CatchmentError:
+        """Show what happened in `state`; the error to answer with."""
+        if isinstance(error, OSError):
+            error = InternalError(
+                "G517",
+                f"the disk under {self.partition.directory} failed",
+                why=str(error),
+                fix="check the disk; the partition starts anew by itself once it answers",
+            )
+        states = {"G504": State.REPLACED, "G505": State.REPLACED, "G506": State.FULL}
+        self.state = states.get(error.code, State.FAILED)
+        self._failure = error
+        return error
+
+    def _trim(self) -> None:
+        gone = retention.trim(self._disk, self.partition.number)
+        if gone and self._on_trim is not None:
+            self._on_trim(self.partition.number, gone)
+
+
+def _weight(entries: Sequence[Entry]) -> int:
+    return sum([len(entry.payload) for entry in entries])
+
+
+def _deliver_here(answers: list[tuple[Done, Outcome]]) -> None:
+    for done, outcome in answers:
+        done(outcome)
+
+
+def _closed(partition: Partition) -> CatchmentError:
+    return InternalError(
+        "G518",
+        f"{partition.directory} is closing",
+        why="this gateway is stopping, or hands the partition over",
+        fix="send again: the gateway that takes over answers",
+    )

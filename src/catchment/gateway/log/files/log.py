@@ -1,0 +1,119 @@
+"""A gateway's hold on the log: the partitions that it writes, taken and handed over as gateways come and go.
+
+`tend` is called about once a second, from one thread: it gives a sign of life, takes what this gateway should write
+and nobody holds, and hands over what another should write. One gateway alone is the same thing with one member.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from catchment.errors import CatchmentError, PeerError
+from catchment.gateway.log.files import layout, lease, members
+from catchment.gateway.log.files.commit import Deliver, GroupCommit, State
+from catchment.gateway.log.files.disk import Disk
+from catchment.gateway.log.files.lease import Lease
+from catchment.gateway.log.files.partition import Limits, Partition, Repaired
+
+_NAME = re.compile(r"^[A-Za-z0-9_.-]{1,80}$")
+
+RETRY_US = 30_000_000
+"""When a partition that could not be taken is looked at again: reading a damaged one costs a scan."""
+
+
+class FileLog:
+    """The log in a directory, as one gateway writes it."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        *,
+        name: str,
+        address: str,
+        clock_us: Callable[[], int],
+        salt: Callable[[], int],
+        deliver: Deliver | None = None,
+        partitions: int = layout.PARTITIONS,
+        limits: Limits | None = None,
+    ) -> None:
+        if not _NAME.match(name):
+            raise PeerError(
+                "G519",
+                f"{name!r} cannot be a gateway's name",
+                why="it names a file: letters, digits, '.', '_' and '-', at most 80",
+                fix="choose such a name with --name",
+            )
+        self.name = name
+        self.partitions = layout.create(disk, partitions=partitions).partitions
+        self.writers: dict[int, GroupCommit] = {}
+        """The partitions that this gateway writes now."""
+        self.failures: dict[int, CatchmentError] = {}
+        """The partitions that it should write and cannot, with the reason."""
+        self.repaired: list[Repaired] = []
+        """Torn tails that were cut off when partitions were taken."""
+        self._disk = disk
+        self._address = address
+        self._clock_us = clock_us
+        self._salt = salt
+        self._deliver = deliver
+        self._limits = limits
+        self._retry_us: dict[int, int] = {}
+
+    def tend(self) -> tuple[list[int], list[int]]:
+        """Take and hand over what is due; the partitions taken, and those given up."""
+        now = self._clock_us()
+        members.announce(self._disk, name=self.name, address=self._address, now_us=now)
+        names = {self.name, *(member.name for member in members.alive(self._disk, now_us=now))}
+        mine = {p for p, name in members.assigned(names, self.partitions).items() if name == self.name}
+        given_up = []
+        for partition, writer in list(self.writers.items()):
+            replaced = self.holder(partition).generation > writer.partition.lease.generation
+            if partition not in mine or replaced or writer.state in (State.REPLACED, State.CLOSED):
+                del self.writers[partition]
+                writer.close()
+                given_up.append(partition)
+        taken = [partition for partition in sorted(mine - set(self.writers)) if self._take(partition, now)]
+        return taken, given_up
+
+    def partition_of(self, device: str) -> int:
+        """Where a device's uploads go."""
+        return layout.partition_of(device, self.partitions)
+
+    def holder(self, partition: int) -> Lease:
+        """Who writes it now, by its lease."""
+        return lease.read(self._disk, layout.directory(partition))
+
+    def close(self) -> None:
+        """Write what was submitted and let others take over at once."""
+        for writer in self.writers.values():
+            writer.close()
+        self.writers.clear()
+        members.leave(self._disk, self.name)
+
+    def _take(self, number: int, now_us: int) -> bool:
+        if now_us < self._retry_us.get(number, now_us):
+            return False
+        try:
+            partition = Partition(
+                self._disk,
+                number,
+                holder=self.name,
+                address=self._address,
+                now_us=now_us,
+                salt=self._salt,
+                limits=self._limits,
+            )
+        except CatchmentError as error:
+            # Held by a gateway that has yet to hand it over: expected for a moment. Anything else is shown as it is.
+            if error.code == "G504":
+                self.failures.pop(number, None)
+            else:
+                self.failures[number] = error
+                self._retry_us[number] = now_us + RETRY_US
+            return False
+        self.failures.pop(number, None)
+        if partition.repaired is not None:
+            self.repaired.append(partition.repaired)
+        self.writers[number] = GroupCommit(partition, self._disk, clock_us=self._clock_us, deliver=self._deliver)
+        return True
