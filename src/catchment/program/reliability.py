@@ -58,7 +58,7 @@ class LimitedLoss(msgspec.Struct, frozen=True):
                 "C301",
                 f"an error factor of {self.error_factor!r}",
                 why="it limits the elements that are not in the ideal output, as a share of those that are: 0 or more",
-                fix="write error_factor=0.01 for at most one wrong element per hundred ideal ones, or leave it out",
+                fix="write limited_loss(0.99, error_factor=0.01) for at most one wrong element per hundred ideal ones",
                 at=author_line(),
             )
 
@@ -134,7 +134,7 @@ class Reliability(msgspec.Struct, frozen=True, omit_defaults=True):
             "C305",
             f"{self} used as true or false",
             why="`a and b` keeps only b, which would silently drop the promise of a",
-            fix="write a & b to promise both, and a.implies(b) to ask",
+            fix="promise both with &, like LOSSLESS & IN_STREAM_ORDER, and ask with a.implies(b)",
             at=author_line(),
         )
 
