@@ -1,0 +1,74 @@
+"""A Spark session with the settings that were measured to suit streams of small batches.
+
+What each buys is in docs/decisions/0070: Unix sockets and the file-system checkpoint manager halve the floor of a
+micro-batch, shuffle partitions equal cores, state lives in RocksDB with changelogs. Knows Spark's settings and
+nothing of programs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from catchment.engines.spark.java import use_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def settings(cores: int) -> dict[str, str]:
+    """Spark's configuration for so many cores."""
+    return {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
+        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.pyspark.python": sys.executable,
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(_package_roots()),
+    }
+
+
+def start_session(
+    name: str, master: str = "local[*]", more: Mapping[str, str] | None = None, *, quick: bool = False
+) -> SparkSession:
+    """A session, with a Java found or brought along. `quick` compiles less: for tests that live for seconds."""
+    use_java()
+    # Spark's planner starts Python workers of its own, and asks only the environment which Python.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession
+
+    cores = os.cpu_count() or 1
+    # SparkSession.Builder keeps what earlier sessions asked for; a new one begins clean.
+    builder = SparkSession.Builder().appName(name).master(master)
+    for key, value in {**settings(cores), **(more or {})}.items():
+        builder = builder.config(key, value)
+    options = ["-Djava.net.preferIPv4Stack=true", "-XX:+UseSerialGC"] if quick else ["-Djava.net.preferIPv4Stack=true"]
+    if quick:
+        options.append("-XX:TieredStopAtLevel=1")
+    builder = builder.config("spark.driver.extraJavaOptions", " ".join(options))
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _package_roots() -> list[str]:
+    import catchment
+
+    return [str(Path(catchment.__file__).resolve().parent.parent)]
