@@ -118,7 +118,6 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _batches(log: LogReader, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
-
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from catchment.gateway.log.files.arrow import read_arrow
