@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from catchment.program.functions import FUNCTIONS
-from catchment.program.nodes import Call, Cast, FieldRef, Literal, Node, UserCall, children
+from catchment.program.nodes import Call, Cast, Literal, Node, UserCall, children
 from catchment.program.types import DURATION, FLOAT, INSTANT, INT, NULL, DataType, Schema
 from catchment.program.typing import infer
 
@@ -33,7 +33,7 @@ _TEXT_LENGTH_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`low`..`high` bound a whole-number value; `fails_here` is about the node alone, `may_fail` also about what is below."""
+    """`low`..`high` bound a whole number; `fails_here` is about the node alone, `may_fail` also about what is below."""
 
     type: DataType
     nullable: bool
