@@ -68,7 +68,8 @@ class FileLog:
         mine = {p for p, name in members.assigned(names, self.partitions).items() if name == self.name}
         given_up = []
         for partition, writer in list(self.writers.items()):
-            replaced = self.holder(partition).generation > writer.partition.lease.generation
+            # Its own thread sees this at its next write or renewal; here it is seen within a second.
+            replaced = self.holder(partition).holder != self.name
             if partition not in mine or replaced or writer.state in (State.REPLACED, State.CLOSED):
                 del self.writers[partition]
                 writer.close()
