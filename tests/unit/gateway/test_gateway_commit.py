@@ -43,7 +43,7 @@ class Kit:
         return self.commit.state
 
     def logged(self) -> list[int]:
-        return [entry.first for _, entry in LogReader(self.disk).read(0, 0)]
+        return [entry.first for _, entry in LogReader(self.disk).read(0, 0) if entry.kind == Kind.DATA]
 
 
 @pytest.fixture
@@ -154,4 +154,15 @@ def test_the_lease_is_renewed_and_confirmed_segments_are_trimmed_by_the_thread(k
     assert lease.read(kit.disk, "p0000").expires_us > kit.now_us
     assert reader.start(0) > 0
     kit.commit.close()
-    assert [entry.first for _, entry in reader.read(0, reader.start(0))] == [1, 2, 3]
+    kept = [entry for _, entry in reader.read(0, reader.start(0))]
+    assert [entry.first for entry in kept if entry.kind == Kind.DATA] == [1, 2, 3]
+
+
+def test_time_is_logged_while_a_window_may_be_open(tmp_path: Path) -> None:
+    kit = Kit(tmp_path)
+    kit.commit.append([_upload(0)])
+    kit.now_us += 1_500_000
+    kit.commit.append([_upload(1)])
+    kit.commit.close()
+    kinds = [entry.kind for _, entry in LogReader(kit.disk).read(0, 0)]
+    assert sorted(kinds) == [Kind.DATA, Kind.DATA, Kind.TICK]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catchment.errors import PeerError
-from catchment.gateway.log import Entry, Kind, promises_of, tick
+from catchment.gateway.log import Entry, Kind, Reached, reached_of, tick
 from catchment.gateway.log.files import block, layout, retention
 from catchment.gateway.log.files.arrow import read_arrow
 from catchment.gateway.log.files.faults import FailingDisk
@@ -92,7 +92,7 @@ def test_any_range_gives_exactly_its_entries(log: LogKit) -> None:
 
 def test_arrow_says_what_the_plain_reader_says(log: LogKit) -> None:
     offsets = _fill(log)
-    log.writer().append([tick(now=9, promises={"peir/fixes": 5})], now_us=0)
+    log.writer().append([tick(now=9, reached={"peir/fixes": Reached(5, 6)})], now_us=0)
     reader = LogReader(log.disk)
     for start, end in [(0, reader.end(0)), (offsets[3], offsets[-2]), (offsets[4], offsets[5])]:
         rows = [row for batch in read_arrow(reader, 0, start, end, batch_bytes=900) for row in batch.to_pylist()]
@@ -199,6 +199,6 @@ def test_a_directory_without_a_log_says_so(log: LogKit) -> None:
 
 
 def test_ticks_tell_each_streams_progress() -> None:
-    entry = tick(now=100, promises={"b": 7, "a": 5})
+    entry = tick(now=100, reached={"b": Reached(7, 7), "a": Reached(5, 9)})
     assert entry.kind == Kind.TICK and entry.promise_us == 5
-    assert promises_of(entry) == {"a": 5, "b": 7}
+    assert reached_of(entry) == {"a": Reached(5, 9), "b": Reached(7, 7)}

@@ -3,7 +3,7 @@
 `entry` says what is logged, `marks` what follows from it (how far each device came), `files` keeps it in a directory.
 """
 
-from catchment.gateway.log.entry import NO_INSTANT, Entry, Kind, Online, joined, presence, promises_of, tick
+from catchment.gateway.log.entry import NO_INSTANT, Entry, Kind, Online, Reached, joined, presence, reached_of, tick
 from catchment.gateway.log.marks import Marks
 
-__all__ = ["NO_INSTANT", "Entry", "Kind", "Marks", "Online", "joined", "presence", "promises_of", "tick"]
+__all__ = ["NO_INSTANT", "Entry", "Kind", "Marks", "Online", "Reached", "joined", "presence", "reached_of", "tick"]

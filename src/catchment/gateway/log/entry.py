@@ -4,8 +4,8 @@ An entry is one device upload (columnar, still encoded), or a short notice: a ti
 presence, owner or clock. Event time is fixed here: an element of an upload happened at *its event-time column +
 `shift_us`*, and that sum never changes, whatever better offset is found later. Nothing here knows a disk or a socket.
 
->>> tick(now=60_000_000, promises={"fixes": 55_000_000}).kind == Kind.TICK
-True
+>>> tick(now=60_000_000, reached={"fixes": Reached(55_000_000, 59_000_000)}).promise_us
+55000000
 """
 
 from __future__ import annotations
@@ -88,13 +88,20 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     payload: bytes = b""
 
 
-def tick(*, now: int, promises: Mapping[str, int]) -> Entry:
-    """Time passed: the gateway's clock, and per stream the least promise among the partition's sources."""
+class Reached(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How far the sources of a stream have promised: all of them, and those that are online."""
+
+    all_us: int
+    online_us: int
+
+
+def tick(*, now: int, reached: Mapping[str, Reached]) -> Entry:
+    """Time passed: the gateway's clock, and per stream the combined progress of the partition's sources."""
     return Entry(
         kind=Kind.TICK,
         received_us=now,
-        promise_us=min(promises.values(), default=NO_INSTANT),
-        payload=msgspec.msgpack.encode(promises, order="sorted"),
+        promise_us=min([one.all_us for one in reached.values()], default=NO_INSTANT),
+        payload=msgspec.msgpack.encode(reached, order="sorted"),
     )
 
 
@@ -109,10 +116,10 @@ def joined(*, device: str, user: str, now: int) -> Entry:
     return Entry(kind=Kind.JOINED, device=device, user=user, received_us=now)
 
 
-def promises_of(entry: Entry) -> dict[str, int]:
+def reached_of(entry: Entry) -> dict[str, Reached]:
     """What a tick says per stream.
 
-    >>> promises_of(tick(now=9, promises={"fixes": 5}))
-    {'fixes': 5}
+    >>> reached_of(tick(now=9, reached={"fixes": Reached(5, 7)}))
+    {'fixes': Reached(all_us=5, online_us=7)}
     """
-    return msgspec.msgpack.decode(entry.payload, type=dict[str, int])
+    return msgspec.msgpack.decode(entry.payload, type=dict[str, Reached])

@@ -111,14 +111,6 @@ class Marks(msgspec.Struct):
             mark = _find(known.streams[stream], counter, nonce)
         return 0 if mark is None else mark.upto
 
-    def promises(self) -> dict[str, int]:
-        """Per stream, the least promise among its sources: the partition's combined progress."""
-        least: dict[str, int] = {}
-        for device in self.devices.values():
-            for name, stream in device.streams.items():
-                least[name] = min(least.get(name, stream.promise_us), stream.promise_us)
-        return least
-
     def to_bytes(self) -> bytes:
         """The snapshot, with its checksum."""
         body = msgspec.msgpack.encode(self)

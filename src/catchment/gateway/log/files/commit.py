@@ -20,6 +20,7 @@ from catchment.gateway.log.files import block, lease, retention
 from catchment.gateway.log.files.disk import Disk
 from catchment.gateway.log.files.partition import Partition
 from catchment.gateway.log.files.segment import Segment
+from catchment.gateway.log.progress import Ticker
 
 Outcome: TypeAlias = list[int] | CatchmentError
 """The offsets, durable; or why not, and then none of these entries is in the log."""
@@ -43,6 +44,16 @@ class State(Enum):
     CLOSED = "closed"
 
 
+class Ticks(NamedTuple):
+    """How often a partition ticks, and for how long after its last data: as long as a window may stay open."""
+
+    every_us: int = 1_000_000
+    horizon_us: int = 3_600_000_000
+
+
+TICKS = Ticks()
+
+
 class Submitted(NamedTuple):
     """What waits to be written."""
 
@@ -61,6 +72,7 @@ class GroupCommit:
         clock_us: Callable[[], int],
         deliver: Deliver | None = None,
         on_trim: Callable[[int, list[Segment]], None] | None = None,
+        ticks: Ticks = TICKS,
         renew_us: int = lease.LEASE_US // 3,
         trim_us: int = 60_000_000,
     ) -> None:
@@ -74,6 +86,7 @@ class GroupCommit:
         self._clock_us = clock_us
         self._deliver = deliver or _deliver_here
         self._on_trim = on_trim
+        self._ticker = Ticker(partition.marks, every_us=ticks.every_us, horizon_us=ticks.horizon_us)
         self._renew_us = renew_us
         self._trim_us = trim_us
         self._wake = threading.Condition()
@@ -122,12 +135,16 @@ class GroupCommit:
         while self.state is not State.REPLACED:
             with self._wake:
                 if not self._pending and not self._closing:
-                    self._wake.wait(max(0, min(renew_at, trim_at) - self._clock_us()) / 1e6)
+                    due_at = min(renew_at, trim_at, self._ticker.due_us() or renew_at)
+                    self._wake.wait(max(0, due_at - self._clock_us()) / 1e6)
                 group = self._take()
                 ending = self._closing and not group
             if ending:
                 break
             now = self._clock_us()
+            tick = self._ticker.tick(now_us=now)
+            if tick is not None and self.state is State.WRITING:
+                group.append(Submitted((tick,), _unheard))
             if group:
                 self._commit(group, now)
             if now >= renew_at:
@@ -181,6 +198,8 @@ class GroupCommit:
             for one in group:
                 answers.append((one.done, offsets[at : at + len(one.entries)]))
                 at += len(one.entries)
+                for entry in one.entries:
+                    self._ticker.progress.apply(entry)
         with self._wake:
             self.pending_bytes -= sum([_weight(one.entries) for one in group])
         self._deliver(answers)
@@ -213,6 +232,10 @@ class GroupCommit:
 
 def _weight(entries: Sequence[Entry]) -> int:
     return sum([len(entry.payload) for entry in entries])
+
+
+def _unheard(outcome: Outcome) -> None:
+    """A tick that could not be logged is not missed: the next one says more."""
 
 
 def _deliver_here(answers: list[tuple[Done, Outcome]]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from catchment.errors import CatchmentError, PeerError
 from catchment.gateway.log.files import layout, lease, members
-from catchment.gateway.log.files.commit import Deliver, GroupCommit, State
+from catchment.gateway.log.files.commit import TICKS, Deliver, GroupCommit, State, Ticks
 from catchment.gateway.log.files.disk import Disk
 from catchment.gateway.log.files.lease import Lease
 from catchment.gateway.log.files.partition import Limits, Partition, Repaired
@@ -36,6 +36,7 @@ class FileLog:
         deliver: Deliver | None = None,
         partitions: int = layout.PARTITIONS,
         limits: Limits | None = None,
+        ticks: Ticks = TICKS,
     ) -> None:
         if not _NAME.match(name):
             raise PeerError(
@@ -58,6 +59,7 @@ class FileLog:
         self._salt = salt
         self._deliver = deliver
         self._limits = limits
+        self._ticks = ticks
         self._retry_us: dict[int, int] = {}
 
     def tend(self) -> tuple[list[int], list[int]]:
@@ -116,5 +118,7 @@ class FileLog:
         self.failures.pop(number, None)
         if partition.repaired is not None:
             self.repaired.append(partition.repaired)
-        self.writers[number] = GroupCommit(partition, self._disk, clock_us=self._clock_us, deliver=self._deliver)
+        self.writers[number] = GroupCommit(
+            partition, self._disk, clock_us=self._clock_us, deliver=self._deliver, ticks=self._ticks
+        )
         return True
