@@ -22,6 +22,8 @@ FUNCTION_FAILED = "function failed"
 """A declared Python function raised; the detail says what."""
 FUNCTION_RESULT = "function result"
 """A declared Python function returned what its declaration excludes."""
+ENDLESS_FEEDBACK = "endless feedback"
+"""A feedback edge was still being fed after the rounds that one entry is given."""
 
 REASONS: frozenset[str] = frozenset(
     {
@@ -33,6 +35,7 @@ REASONS: frozenset[str] = frozenset(
         UNKNOWN_ZONE,
         FUNCTION_FAILED,
         FUNCTION_RESULT,
+        ENDLESS_FEEDBACK,
     }
 )
 
