@@ -223,7 +223,7 @@ def _all() -> tuple[Function, ...]:
         Function("nan", lambda a: FLOAT if not a else None, "nothing"),
         Function("infinity", lambda a: FLOAT if not a else None, "nothing"),
         Function("sqrt", _floats(1), "a float", may_fail=True),
-        Function("exp", _floats(1), "a float", may_fail=True),
+        Function("exp", _floats(1), "a float"),
         Function("ln", _floats(1), "a float", may_fail=True),
         Function("pow", _floats(2), "two floats", may_fail=True),
         Function("sin", _floats(1), "radians"),

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 def per_unit(step: float) -> float | None:
     """How many steps make one, when that is a whole number: dividing by it rounds better than multiplying."""
-    inverse = round(1 / step)
+    many = 1 / step
+    # A subnormal step has no finite inverse, and is finer than every float that a field may hold.
+    inverse = round(many) if many < float("inf") else 0
     return float(inverse) if inverse >= 1 and abs(inverse * step - 1) < 1e-9 else None
 
 
