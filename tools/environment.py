@@ -87,7 +87,7 @@ def _pip_from_debian(directory: Path) -> list[str]:
 
 
 def install(python: Path) -> None:
-    say(f"installing catchment[{EXTRAS}]: some 800 MB the first time, most of it Spark; a few minutes")
+    say(f"installing catchment[{EXTRAS}]: some 700 MB the first time, most of it Spark; a minute or more")
     # Not quiet: pip's lines are the progress.
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install"]
     if subprocess.run([*pip, "--editable", f"{ROOT}[{EXTRAS}]"], check=False).returncode != 0:
