@@ -68,8 +68,11 @@ class Sameness:
 
     def matches(self, held: bytes, held_near: tuple[float, ...], key: bytes, near: tuple[float, ...]) -> bool:
         """Whether a payload of that key and those numbers is the same as the one that was held."""
-        if held != key and (held if len(held) > EXACT_BYTES_MAX else identity(held)) != identity(key):
-            return False
+        if held != key:
+            name = identity(key)
+            as_it_came = len(held) <= EXACT_BYTES_MAX
+            if held != name and not (as_it_came and identity(held) == name):
+                return False
         return all(
             ideal != ideal or abs(ideal - real) <= limit
             for ideal, real, limit in zip(held_near, near, self._limits, strict=True)

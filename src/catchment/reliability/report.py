@@ -14,6 +14,7 @@ from typing import Literal
 
 import msgspec
 
+from catchment.errors import ProgramError, author_line
 from catchment.program.reliability import LimitedDelay, LimitedLoss, Order, Reliability
 from catchment.program.types import Duration, Instant
 
@@ -132,7 +133,16 @@ class Report(msgspec.Struct, frozen=True):
 
     def stream(self, name: str) -> StreamReport:
         """The report of one stream."""
-        return next(stream for stream in self.streams if stream.stream == name)
+        for stream in self.streams:
+            if stream.stream == name:
+                return stream
+        raise ProgramError(
+            "V611",
+            f"the report has no stream {name!r}",
+            why=f"its streams are: {', '.join(stream.stream for stream in self.streams)}",
+            fix="use one of these names",
+            at=author_line(),
+        )
 
 
 def worst(parts: tuple[Measured, ...]) -> Measured:

@@ -56,7 +56,7 @@ payloads = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(payloads, payloads)
 @example(1, True)
 @example([LONG, 0.0, 1], (LONG, -0.0, 1.0))

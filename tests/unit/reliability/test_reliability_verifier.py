@@ -246,6 +246,7 @@ BAD: list[tuple[str, Callable[[], object], Callable[[], object]]] = [
     ("V607", lambda: verify(GOOD, {}, tolerances={"a": {1: 0}}), lambda: _with_tolerance({1: 1e-9})),
     ("V607", lambda: verify(GOOD, {}, tolerances={"a": {1: float("nan")}}), lambda: _with_tolerance({})),
     ("V607", lambda: verify(GOOD, {}, tolerances={"a": {1: some}}), lambda: _with_tolerance({1: 1e-9})),
+    ("V611", lambda: verify(GOOD, {}).stream("b"), lambda: verify(GOOD, {}).stream("a")),
 ]
 
 
