@@ -61,6 +61,9 @@ class LimitedLoss(msgspec.Struct, frozen=True):
                 fix="write limited_loss(0.99, error_factor=0.01) for at most one wrong element per hundred ideal ones",
                 at=author_line(),
             )
+        # One meaning, one form: also in the bytes of a plan, where 1 and 1.0 or 0.0 and -0.0 would differ.
+        force_setattr(self, "loss_factor", float(self.loss_factor))
+        force_setattr(self, "error_factor", abs(float(self.error_factor)))
 
 
 class LimitedDelay(msgspec.Struct, frozen=True):

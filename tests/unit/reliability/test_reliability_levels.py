@@ -30,7 +30,9 @@ from catchment.program.reliability import (
 )
 from catchment.program.types import Duration
 
-losses = st.builds(limited_loss, st.sampled_from([0.1, 0.5, 0.99, 1]), st.sampled_from([0, 0.0, 0.25, 3]))
+losses = st.builds(
+    limited_loss, st.sampled_from([0.1, 0.5, 0.99, 1, 1.0]), st.sampled_from([0, 0.0, -0.0, 0.25, 3, 3.0])
+)
 delays = st.builds(limited_delay, st.sampled_from([Duration(0), Duration(1), Duration(60_000_000)]))
 single = st.one_of(losses, delays, st.sampled_from([IN_STREAM_ORDER, CROSS_STREAM_ORDER, IDEAL, BEST_EFFORT]))
 levels = st.lists(single, max_size=4).map(lambda parts: BEST_EFFORT if not parts else _all(parts))
@@ -49,6 +51,7 @@ def test_and_is_a_conjunction(a: Reliability, b: Reliability, c: Reliability) ->
     assert a & BEST_EFFORT == a
     assert a & IDEAL == IDEAL
     assert hash(a & b) == hash(b & a)
+    assert msgspec.json.encode(a & b) == msgspec.json.encode(b & a)
 
 
 @settings(deadline=None)
