@@ -5,9 +5,9 @@ The runtimes here are scripts that answer as Java does. The real ones: tests/spa
 
 from __future__ import annotations
 
-import multiprocessing
 import shlex
 import subprocess
+import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -131,16 +131,29 @@ def test_a_spoilt_starter_is_written_again(tmp_path: Path) -> None:
     assert java_of_it.stat().st_mode & 0o111
 
 
-def _write_and_run(runtime: Path, cache: Path) -> str:
-    home = write_shim(runtime, cache)
-    return subprocess.run([home / "bin" / "java", "x"], capture_output=True, text=True, check=True).stdout
+WRITES_AND_RUNS = """
+import subprocess, sys
+from pathlib import Path
+from catchment.engines.spark.java_shim import _replace, write_shim
+
+sys.stdin.read()  # all wait here, and go together
+java = write_shim(Path(sys.argv[1]), Path(sys.argv[2])) / "bin" / "java"
+for _ in range(20):
+    _replace(java, java.read_text())
+    subprocess.run([java, "x"], check=True)
+"""
 
 
 def test_many_may_write_it_at_once(tmp_path: Path) -> None:
     runtime = a_java(tmp_path / "runtime", "21")
-    with multiprocessing.get_context("fork").Pool(8) as pool:
-        said = pool.starmap(_write_and_run, [(runtime, tmp_path / "cache")] * 32)
-    assert set(said) == {"<x>"}
+    command = [sys.executable, "-c", WRITES_AND_RUNS, str(runtime), str(tmp_path / "cache")]
+    pipe = subprocess.PIPE
+    writers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(4)]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.close()
+        writer.stdin = None
+    assert [writer.communicate() for writer in writers] == [("<x>" * 20, "")] * len(writers)
     (home,) = (tmp_path / "cache" / "java").iterdir()
     assert [entry.name for entry in (home / "bin").iterdir()] == ["java"]
 
