@@ -5,6 +5,10 @@ knowing only those before it: `program` (what an author writes), `plan` (what it
 does), `engines` (what runs parts), then `device`, `gateway` and the rest.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from catchment.errors import CatchmentError, InternalError, PeerError, ProgramError
 from catchment.program.aggregate import (
     Aggregate,
@@ -86,12 +90,22 @@ from catchment.program.types import Duration, Instant, Schema
 from catchment.program.window import CLOSE_AND_REVISE, Closing, hop, session, tumble, wait
 from catchment.program.window import count as count_window
 
+if TYPE_CHECKING:
+    from catchment.plan.physical import Plan
+
 __version__ = "0.1.0"
 
 
 def metres(distance: float) -> float:
     """A distance in metres, named so that `moved(by=metres(10))` says its unit."""
     return float(distance)
+
+
+def build(program: Program) -> Plan:
+    """The plan of a program, ready to be shipped; refuses its first mistake with the line and a repair."""
+    from catchment.plan.build import build as plan_of  # a device that is shipped a plan never builds one
+
+    return plan_of(program)
 
 
 __all__ = [
@@ -137,6 +151,7 @@ __all__ = [
     "WindowedStream",
     "adaptive",
     "atan2",
+    "build",
     "ceil",
     "col",
     "collect",

@@ -46,18 +46,23 @@ class Vertex(msgspec.Struct, frozen=True, omit_defaults=True):
     stream: str
     line: Line
     sync: tuple[Sync, ...] = ()
+    """Policies for the next crossing downstream."""
+    arriving: Sync | None = None
+    """The policy for this step's own inputs that come from another site."""
     reliability: Reliability | None = None
 
 
 class Graph(msgspec.Struct, frozen=True):
     """All vertices in an order in which each stands after its inputs, feedback aside.
 
-    `loops` are the feedback edges: from a port back to the id of a `Feedback` step.
+    `loops` are the feedback edges: from a port back to the id of a `Feedback` step. `streams` says which port a stream
+    that the author named comes from; a rewrite that leaves no such port takes the name out.
     """
 
     program: str
     vertices: tuple[Vertex, ...]
     loops: tuple[tuple[Port, str], ...] = ()
+    streams: tuple[tuple[str, Port], ...] = ()
 
     def vertex(self, name: str) -> Vertex:
         """The vertex of that id."""
@@ -84,58 +89,60 @@ class Graph(msgspec.Struct, frozen=True):
 
 
 def graph_of(program: Program) -> Graph:
-    """The graph of a program: every named stream and every output, whether or not anything reads it."""
+    """The graph of a program: every step that its author made, whether or not anything reads it."""
     ids: dict[int, str] = {}
     used: dict[str, int] = {}
-    vertices: list[Vertex] = []
+    vertices: dict[str, Vertex] = {}
+    promised = {
+        id(program.streams[name].declared): promise
+        for name, promise in program.reliability.items()
+        if name in program.streams
+    }
 
     def visit(declared: Declared) -> str:
         known = ids.get(id(declared))
         if known is not None:
             return known
         inputs = tuple((visit(upstream), port) for upstream, port in declared.inputs)
-        stream = declared.stream or program.name
+        # A step outside any stream function belongs to, and runs with, what it reads first.
+        first = vertices[inputs[0][0]] if inputs else None
+        stream = declared.stream or (first.stream if first is not None else program.name)
+        site = declared.site if declared.site is not None else (first.site if first is not None else Site.CLOUD)
         name = f"{stream}/{type(declared.step).__name__.lower()}"
         used[name] = used.get(name, 0) + 1
-        ids[id(declared)] = name if used[name] == 1 else f"{name}.{used[name]}"
-        site = declared.site if declared.site is not None else _site_of(inputs, vertices)
-        vertices.append(
-            Vertex(
-                id=ids[id(declared)],
-                step=declared.step,
-                inputs=inputs,
-                schemas=declared.schemas,
-                site=site,
-                stream=stream,
-                line=Line(declared.at.file, declared.at.line),
-                sync=tuple(declared.policies),
-                reliability=_reliability(program, declared),
-            )
+        name = ids[id(declared)] = name if used[name] == 1 else f"{name}.{used[name]}"
+        vertices[name] = Vertex(
+            id=name,
+            step=declared.step,
+            inputs=inputs,
+            schemas=declared.schemas,
+            site=site,
+            stream=stream,
+            line=Line(declared.at.file, declared.at.line),
+            sync=tuple(declared.policies),
+            reliability=promised.get(id(declared)),
         )
-        return ids[id(declared)]
+        return name
 
-    for stream in program.streams.values():
-        visit(stream.declared)
-    for output in program.outputs:
-        visit(output)
-    loops = []
-    for start, end in program.loops.values():
-        if end is not None:
-            loops.append(((visit(end.declared), end.port), visit(start)))
-    return Graph(program.name, tuple(vertices), tuple(loops))
-
-
-def _site_of(inputs: tuple[Port, ...], vertices: list[Vertex]) -> Site:
-    """A step outside any stream function runs where its first input does."""
-    for source, _ in inputs:
-        for vertex in vertices:
-            if vertex.id == source:
-                return vertex.site
-    return Site.CLOUD
+    streams = tuple((name, (visit(stream.declared), stream.port)) for name, stream in program.streams.items())
+    for declared in (*program.outputs, *program.made.steps):
+        visit(declared)
+    loops = tuple(
+        ((visit(end.declared), end.port), visit(start)) for start, end in program.loops.values() if end is not None
+    )
+    graph = Graph(program.name, tuple(vertices.values()), loops, streams)
+    return graph.replace(_policies(graph, program.policies))
 
 
-def _reliability(program: Program, declared: Declared) -> Reliability | None:
-    for name, stream in program.streams.items():
-        if stream.declared is declared:
-            return program.reliability.get(name)
-    return None
+def _policies(graph: Graph, said: dict[str, Sync]) -> Iterator[Vertex]:
+    """A stream's policy is for the inputs that it has from another site, and else for its result."""
+    site = {vertex.id: vertex.site for vertex in graph.vertices}
+    result = {name: port[0] for name, port in graph.streams}
+    for name, policy in said.items():
+        own = [vertex for vertex in graph.vertices if vertex.stream == name]
+        fed = [v for v in own if any(site[upstream] != v.site for upstream, _ in v.inputs)]
+        for vertex in fed:
+            yield msgspec.structs.replace(vertex, arriving=policy)
+        if not fed:
+            last = graph.vertex(result[name])
+            yield msgspec.structs.replace(last, sync=(*last.sync, policy))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from catchment.errors import ProgramError, SourceLine, author_line
 from catchment.program import steps
@@ -19,11 +19,12 @@ from catchment.program.record import Field, Record, _RecordMeta, event_time
 from catchment.program.reliability import Reliability
 from catchment.program.sampling import DEVICE_CONTEXT, Sampling
 from catchment.program.site import CLOUD, DEVICE, Site
-from catchment.program.stream import Declared, KeyedStream, Stream, into_record
+from catchment.program.stream import Declared, KeyedStream, Made, Stream, into_record
 from catchment.program.sync import Sync
 from catchment.program.types import Duration, Instant, Schema
 
 R = TypeVar("R", bound=Record)
+S = TypeVar("S", bound=Stream[Any])
 
 
 class Beat(Record):
@@ -44,13 +45,21 @@ class _Place:
 
     site: Site
 
+    def __init__(self, made: Made | None = None) -> None:
+        self._made = made if made is not None else Made()
+
     def timer(self, every: Duration) -> Stream[Beat]:
         """An element each `every`."""
-        return Stream(Declared(steps.Timer(Beat.schema, every), (), (Beat.schema,), author_line()))
+        return self._begin(steps.Timer(Beat.schema, every), Beat, author_line())
 
     def source(self, record: type[R]) -> Stream[R]:
         """Elements that a program outside appends: `runtime.append(...)`, or a test."""
-        return Stream(Declared(steps.Append(record.schema), (), (record.schema,), author_line()))
+        at = author_line()
+        _needs_time(record, at)
+        return self._begin(steps.Append(record.schema), record, at)
+
+    def _begin(self, step: steps.Step, record: type[R], at: SourceLine) -> Stream[R]:
+        return Stream(Declared(step, (), (record.schema,), at, made=self._made))
 
 
 class DeviceSite(_Place):
@@ -71,7 +80,7 @@ class DeviceSite(_Place):
         _needs_time(record, at)
         sampling = Sampling(every) if isinstance(every, int) else every
         step = steps.Sensor(record.schema, name or record.schema.name, sampling)
-        return Stream(Declared(step, (), (record.schema,), at))
+        return self._begin(step, record, at)
 
 
 class CloudSite(_Place):
@@ -83,10 +92,10 @@ class CloudSite(_Place):
         """A source that Spark reads itself: `cloud.read(Fix, "files", path=...)`, "kafka" or "rate"."""
         at = author_line()
         _needs_time(record, at)
-        return Stream(Declared(steps.External(record.schema, connector, options), (), (record.schema,), at))
+        return self._begin(steps.External(record.schema, connector, options), record, at)
 
 
-_PLACES: dict[Any, Callable[[], _Place]] = {DeviceSite: DeviceSite, CloudSite: CloudSite}
+_PLACES: dict[Any, type[_Place]] = {DeviceSite: DeviceSite, CloudSite: CloudSite}
 
 
 class Program:
@@ -105,16 +114,18 @@ class Program:
         self.at = author_line()
         self.streams: dict[str, Stream[Any]] = {}
         self.sites: dict[str, Site] = {}
+        self.policies: dict[str, Sync] = {}
         self.reliability: dict[str, Reliability] = {}
         self.outputs: list[Declared] = []
         self.loops: dict[str, tuple[Declared, Stream[Any] | None]] = {}
+        self.made = Made(name)
 
     def stream(
         self, *, at: Site, sync: Sync | None = None, reliability: Reliability | None = None
-    ) -> Callable[[Callable[..., Stream[R]]], Stream[R]]:
+    ) -> Callable[[Callable[..., S]], S]:
         """Declare a stream: the function's name, its site, and how it crosses to another."""
 
-        def declare(function: Callable[..., Stream[R]]) -> Stream[R]:
+        def declare(function: Callable[..., S]) -> S:
             line = SourceLine(function.__code__.co_filename, function.__code__.co_firstlineno)
             name = function.__name__
             if name in self.streams:
@@ -125,7 +136,7 @@ class Program:
                     fix="give one of them another name",
                     at=line,
                 )
-            result = function(**self._arguments(function, at, line))
+            result = self._call(function, name, at, line)
             if not isinstance(result, Stream):
                 raise ProgramError(
                     "C232",
@@ -137,16 +148,30 @@ class Program:
             wanted = _annotated(function)
             if wanted is not None and wanted.schema != result.schema:
                 result = into_record(result, wanted, line)
+            if result.declared.stream not in (None, name):
+                # Another stream as it is, at a site of its own: a step of this one, so that it has a name and a place.
+                result = result._same(steps.Union(), line)
             self._adopt(result.declared, name, at)
             if sync is not None:
-                result.declared.policies.append(sync)
+                self.policies[name] = sync
             self.streams[name] = result
             self.sites[name] = at
             if reliability is not None:
                 self.reliability[name] = reliability
-            return result
+            return cast(S, result)  # what the function's own annotation says
 
         return declare
+
+    def _call(self, function: Callable[..., Any], name: str, at: Site, line: SourceLine) -> Any:
+        before = len(self.made.steps)
+        try:
+            result = function(**self._arguments(function, at, line))
+        except BaseException:
+            del self.made.steps[before:]
+            raise
+        for made in self.made.steps[before:]:
+            self._adopt(made, name, at)
+        return result
 
     def deliver(
         self,
@@ -189,7 +214,7 @@ class Program:
 
     def loop(self, record: type[R], name: str) -> Stream[R]:
         """The start of a feedback edge; `close_loop(name, stream)` says what comes round."""
-        made = Declared(steps.Feedback(record.schema, name), (), (record.schema,), author_line())
+        made = Declared(steps.Feedback(record.schema, name), (), (record.schema,), author_line(), made=self.made)
         self.loops[name] = (made, None)
         return Stream(made)
 
@@ -243,7 +268,7 @@ class Program:
                         fix=f"use at={place.site}, or take the stream of another function as a parameter",
                         at=line,
                     )
-                found[name] = _PLACES[place]()
+                found[name] = _PLACES[place](self.made)
             elif name in self.streams:
                 found[name] = self.streams[name]
             else:

@@ -33,6 +33,7 @@ from catchment.program.nodes import FieldRef, Node
 from catchment.program.process import Process
 from catchment.program.record import Record
 from catchment.program.site import Site
+from catchment.program.sync import Sync
 from catchment.program.types import BOOL, FLOAT, INT, NULL, Column, Duration, Schema
 from catchment.program.typing import infer
 from catchment.program.window import Closing, Window
@@ -41,6 +42,14 @@ R = TypeVar("R", bound=Record)
 S = TypeVar("S", bound=Record)
 L = TypeVar("L", bound=Record)
 Order = Literal["event_time", "arrival"]
+
+
+@dataclass(eq=False)
+class Made:
+    """All steps made so far from the sources of one program: what is made and then forgotten is found here."""
+
+    program: str | None = None
+    steps: list[Declared] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -53,7 +62,22 @@ class Declared:
     at: SourceLine
     site: Site | None = None
     stream: str | None = None
-    policies: list[Any] = field(default_factory=list)
+    policies: list[Sync] = field(default_factory=list)
+    made: Made = field(default_factory=Made)
+
+    def __post_init__(self) -> None:
+        for upstream, _ in self.inputs:
+            if self.made.program is not None and upstream.made.program not in (None, self.made.program):
+                raise ProgramError(
+                    "C224",
+                    f"a stream of {upstream.made.program} is used in {self.made.program}",
+                    why="a program is planned and shipped by itself; it shares no steps with another",
+                    fix=f"declare the stream in {self.made.program} too, from the same function",
+                    at=self.at,
+                )
+            if upstream.made.program is not None or self.made.program is None:
+                self.made = upstream.made
+        self.made.steps.append(self)
 
 
 class Stream(Generic[R]):
@@ -330,7 +354,7 @@ class Stream(Generic[R]):
         passed: Stream[R] = self._same(steps.Subscribe(known.reference), at)
         return passed
 
-    def sync(self, policy: Any) -> Stream[R]:
+    def sync(self, policy: Sync) -> Stream[R]:
         """Bind a sync policy to the next crossing of sites downstream."""
         self.declared.policies.append(policy)
         return self
