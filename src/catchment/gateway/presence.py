@@ -2,16 +2,17 @@
 
 A device is there while it has a connection, for a while after it last spoke by HTTP, or as long as it said it would
 sleep. A dropped connection that comes back within `linger_us` is nothing to speak of: phones change cells. What is
-returned are entries to log; until they are logged (`Marks` say so) nobody relies on them.
+returned are entries to log.
 No I/O, no clock: instants are arguments.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from catchment.gateway.log import Entry, Marks, presence
+from catchment.gateway.log import Entry, presence
 
 LINGER_US = 10_000_000
 """How long a device may be without a connection before it is said to be away."""
@@ -44,17 +45,16 @@ class Presence:
         """Devices with a connection."""
         return sum([device.connections > 0 for device in self._devices.values()])
 
-    def adopt(self, marks: Marks, *, now_us: int) -> None:
-        """Take over the devices of a partition: who was there has `linger_us` to come back."""
-        for name, mark in marks.devices.items():
-            if mark.online and name not in self._devices:
-                self._devices[name] = _Device(mark.user, True, heard_us=now_us)
+    def adopt(self, online: Mapping[str, str], *, now_us: int) -> None:
+        """Take over devices, with their users, that the log says are there: they have `linger_us` to come back."""
+        for name, user in online.items():
+            if name not in self._devices:
+                self._devices[name] = _Device(user, True, heard_us=now_us)
                 self._expect(name, now_us + self._linger_us)
 
-    def release(self, marks: Marks) -> None:
-        """Forget the devices of a partition that another gateway writes now."""
-        for name in marks.devices:
-            self._devices.pop(name, None)
+    def release(self, is_theirs: Callable[[str], bool]) -> None:
+        """Forget the devices that another gateway speaks with now."""
+        self._devices = {name: device for name, device in self._devices.items() if not is_theirs(name)}
 
     def connect(self, device: str, user: str, *, now_us: int) -> list[Entry]:
         """A connection of the device opened."""

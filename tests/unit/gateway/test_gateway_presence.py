@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catchment.gateway.log import Entry, Marks, Online
+from catchment.gateway.log import Entry, Online
 from catchment.gateway.presence import LINGER_US, SILENCE_US, Presence
 
 SECOND = 1_000_000
@@ -56,15 +56,11 @@ def test_a_device_that_said_how_long_it_sleeps_is_not_away_before() -> None:
 
 
 def test_after_a_restart_who_was_there_may_come_back() -> None:
-    marks = Marks()
-    for entry in (*Presence().connect("back", "u", now_us=0), *Presence().connect("gone", "u", now_us=0)):
-        marks.apply(entry)
     presence = Presence()
-    presence.adopt(marks, now_us=100)
+    presence.adopt({"back": "u", "gone": "u", "moved": "u"}, now_us=100)
+    presence.release(lambda device: device == "moved")
     assert presence.connect("back", "u", now_us=101) == [], "the log says that it is there"
     assert _said(presence.due(now_us=100 + LINGER_US)) == [("gone", False, 100)]
-    presence.release(marks)
-    assert presence.connected == 0
 
 
 @given(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from catchment.errors import CatchmentError, PeerError
 from catchment.gateway.log.files import layout, lease, members
@@ -20,6 +21,14 @@ _NAME = re.compile(r"^[A-Za-z0-9_.-]{1,80}$")
 
 RETRY_US = 30_000_000
 """When a partition that could not be taken is looked at again: reading a damaged one costs a scan."""
+
+
+class Tended(NamedTuple):
+    """What changed hands."""
+
+    taken: dict[int, dict[str, str]]
+    """The partitions taken; of each, the devices that its log says are there, with their users."""
+    given_up: list[int]
 
 
 class FileLog:
@@ -62,8 +71,8 @@ class FileLog:
         self._ticks = ticks
         self._retry_us: dict[int, int] = {}
 
-    def tend(self) -> tuple[list[int], list[int]]:
-        """Take and hand over what is due; the partitions taken, and those given up."""
+    def tend(self) -> Tended:
+        """Take and hand over what is due."""
         now = self._clock_us()
         members.announce(self._disk, name=self.name, address=self._address, now_us=now)
         names = {self.name, *(member.name for member in members.alive(self._disk, now_us=now))}
@@ -76,8 +85,14 @@ class FileLog:
                 del self.writers[partition]
                 writer.close()
                 given_up.append(partition)
-        taken = [partition for partition in sorted(mine - set(self.writers)) if self._take(partition, now)]
-        return taken, given_up
+        taken: dict[int, dict[str, str]] = {}
+        for number in sorted(mine - set(self.writers)):
+            opened = self._take(number, now)
+            if opened is not None:
+                # Asked of the marks before the partition's thread begins to change them.
+                taken[number] = {name: mark.user for name, mark in opened.marks.devices.items() if mark.online}
+                self._start(opened)
+        return Tended(taken, given_up)
 
     def partition_of(self, device: str) -> int:
         """Where a device's uploads go."""
@@ -94,9 +109,9 @@ class FileLog:
         self.writers.clear()
         members.leave(self._disk, self.name)
 
-    def _take(self, number: int, now_us: int) -> bool:
+    def _take(self, number: int, now_us: int) -> Partition | None:
         if now_us < self._retry_us.get(number, now_us):
-            return False
+            return None
         try:
             partition = Partition(
                 self._disk,
@@ -114,11 +129,13 @@ class FileLog:
             else:
                 self.failures[number] = error
                 self._retry_us[number] = now_us + RETRY_US
-            return False
+            return None
         self.failures.pop(number, None)
         if partition.repaired is not None:
             self.repaired.append(partition.repaired)
-        self.writers[number] = GroupCommit(
+        return partition
+
+    def _start(self, partition: Partition) -> None:
+        self.writers[partition.number] = GroupCommit(
             partition, self._disk, clock_us=self._clock_us, deliver=self._deliver, ticks=self._ticks
         )
-        return True
