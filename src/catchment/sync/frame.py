@@ -24,6 +24,24 @@ import msgspec
 from msgspec import Meta
 
 from catchment.errors import InternalError, PeerError
+from catchment.sync.parts import (
+    INTEGER_MAX,
+    NO_LOSS,
+    Clock,
+    Count,
+    Epoch,
+    Gap,
+    Lost,
+    Mark,
+    Micros,
+    Name,
+    Nonce,
+    Offset,
+    Part,
+    Pressure,
+    Promise,
+    Text,
+)
 
 MAGIC = b"\xca\x7c"
 VERSION = 1
@@ -33,125 +51,15 @@ FRAME_BYTES_MAX = 4 * 1024 * 1024
 """A larger message is refused unless the caller says otherwise."""
 ROWS_MAX = 1_000_000
 """A data frame carries at most so many rows."""
-INTEGER_MAX = 2**53 - 1
-"""Every integer of a header lies within ±this, so that a browser's numbers hold it exactly."""
-
 _PREAMBLE = struct.Struct("<2sBBHI")
 _CHECKSUM = struct.Struct("<I")
 OVERHEAD_BYTES = _PREAMBLE.size + _CHECKSUM.size
-
-# The bounds are checked in C while decoding: a hostile header cannot even become a value.
-Count: TypeAlias = Annotated[int, Meta(ge=0, le=INTEGER_MAX)]
-Micros: TypeAlias = Annotated[int, Meta(ge=-INTEGER_MAX, le=INTEGER_MAX)]
-Name: TypeAlias = Annotated[str, Meta(max_length=255)]
-Text: TypeAlias = Annotated[str, Meta(max_length=4096)]
-Nonce: TypeAlias = Annotated[bytes, Meta(max_length=32)]
-
-
-class _Part(msgspec.Struct, frozen=True, array_like=True):
-    """A piece of a header: an array by position."""
-
-
-class Epoch(_Part, frozen=True, array_like=True):
-    """One start of a sender: a counter that its store increments, and a nonce that no restored backup repeats."""
-
-    counter: Count
-    nonce: Annotated[bytes, Meta(min_length=8, max_length=8)]
-
-    def __str__(self) -> str:
-        return f"{self.counter}-{self.nonce.hex()}"
-
-
-class Clock(_Part, frozen=True, array_like=True):
-    """Where a frame's elements stand on the sender's boot clock.
-
-    `session` names the boot. The first element was read at `reading_us`, the last at `reading_us + span_us`.
-    With `offset_us`, the event-time column holds *reading + offset_us*, so the receiver can take the offset out and put
-    its own logged one in; without it the column is the author's data and stays as it is. `wall_us` is what the wall
-    clock claimed as (wall − reading): data, used to bridge a boot that never met a gateway.
-    """
-
-    session: Nonce
-    reading_us: Micros
-    span_us: Micros = 0
-    offset_us: Micros | None = None
-    wall_us: Micros | None = None
-
-
-class Lost(_Part, frozen=True, array_like=True):
-    """Elements that the sender gave up, by reason, cumulative over (stream, epoch).
-
-    `refused` never got a number; `dropped` and `thinned` had one, and a `Gap` says which.
-    """
-
-    refused: Count = 0
-    dropped: Count = 0
-    thinned: Count = 0
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.refused + self.dropped + self.thinned
-
-
-class Gap(_Part, frozen=True, array_like=True):
-    """Numbers that will never come: before each of `rows` rows from position `at`, `skipped` numbers were given up.
-
-    `at == count` with `rows == 1` speaks of numbers after the last row. The gaps of a frame are in order and do not
-    overlap.
-    """
-
-    at: Count
-    skipped: Count
-    rows: Count = 1
-
-
-NO_LOSS = Lost()
-
-
-class Mark(_Part, frozen=True, array_like=True):
-    """Of (stream, epoch), every number below `upto` is durable at the receiver."""
-
-    stream: Name
-    epoch: Epoch
-    upto: Count
-
-
-class Offset(_Part, frozen=True, array_like=True):
-    """The least-delay offset of a session: an element read at r belongs at r + offset_us, give or take error_us.
-
-    A better offset is a new `segment` of the session, never a rewrite of the last.
-    """
-
-    session: Nonce
-    segment: Count
-    offset_us: Micros
-    error_us: Micros = 0
-
-
-class Pressure(_Part, frozen=True, array_like=True):
-    """Advice to adaptive streams: the cloud is `lag_us` behind; sample `slow_down` times as rarely."""
-
-    lag_us: Count = 0
-    slow_down: Annotated[float, Meta(ge=1.0, le=1e6)] = 1.0
-
-
-class Promise(_Part, frozen=True, array_like=True):
-    """Nothing of the stream older than `until_us` is unsent here.
-
-    `until_us` counts like the event-time column of frames with the same `offset_us`: see `Clock`.
-    """
-
-    stream: Name
-    until_us: Micros
-    offset_us: Micros | None = None
-
 
 _Marks: TypeAlias = Annotated[tuple[Mark, ...], Meta(max_length=1024)]
 _Names: TypeAlias = Annotated[tuple[Name, ...], Meta(max_length=64)]
 
 
-class Hello(_Part, frozen=True, array_like=True):
+class Hello(Part, frozen=True, array_like=True):
     """The first message of a connection or of an HTTP body: who speaks, with what proof, and what it can do.
 
     `nonce` is new for each greeting that was answered, and repeats while none was; `token` is what the last welcome
@@ -173,7 +81,7 @@ class Hello(_Part, frozen=True, array_like=True):
     marks: _Marks = ()
 
 
-class Welcome(_Part, frozen=True, array_like=True):
+class Welcome(Part, frozen=True, array_like=True):
     """The answer to a hello: what was chosen, where to resume, what to keep to.
 
     With a `challenge`, nothing is welcome yet: say hello again with it as `token`. `plan` is the fingerprint of
@@ -196,7 +104,7 @@ class Welcome(_Part, frozen=True, array_like=True):
     generation: Count = 0
 
 
-class Data(_Part, frozen=True, array_like=True):
+class Data(Part, frozen=True, array_like=True):
     """Elements of a stream, in either direction.
 
     The rows carry the numbers from `first` on, leaving out what `gaps` lists. `schema` is the schema's fingerprint as
@@ -254,7 +162,7 @@ class Data(_Part, frozen=True, array_like=True):
         return numbers
 
 
-class Ack(_Part, frozen=True, array_like=True):
+class Ack(Part, frozen=True, array_like=True):
     """What is durable, cumulatively, with the session's offset and the pressure of the moment."""
 
     marks: _Marks = ()
@@ -262,7 +170,7 @@ class Ack(_Part, frozen=True, array_like=True):
     pressure: Pressure | None = None
 
 
-class Error(_Part, frozen=True, array_like=True):
+class Error(Part, frozen=True, array_like=True):
     """A refusal: its code, what and how to repair it.
 
     `retry_after_us` of None means that the same bytes will be refused again. `mark` is set where resuming
@@ -279,7 +187,7 @@ class Error(_Part, frozen=True, array_like=True):
     versions: Annotated[tuple[Annotated[int, Meta(ge=0, le=255)], ...], Meta(max_length=16)] = ()
 
 
-class Moved(_Part, frozen=True, array_like=True):
+class Moved(Part, frozen=True, array_like=True):
     """The device's partition lives at another gateway: ask there."""
 
     gateway: Text
@@ -288,7 +196,7 @@ class Moved(_Part, frozen=True, array_like=True):
     retry_after_us: Count = 0
 
 
-class PlanOffer(_Part, frozen=True, array_like=True):
+class PlanOffer(Part, frozen=True, array_like=True):
     """A plan for the device, in the payload; part `part` of `parts` where it exceeds a frame."""
 
     fingerprint: Name
@@ -297,7 +205,7 @@ class PlanOffer(_Part, frozen=True, array_like=True):
     payload: bytes = b""
 
 
-class Beat(_Part, frozen=True, array_like=True):
+class Beat(Part, frozen=True, array_like=True):
     """A sign of life: the boot clock's reading as the message left, and promises of streams with nothing to send."""
 
     session: Nonce
@@ -307,7 +215,7 @@ class Beat(_Part, frozen=True, array_like=True):
     plan: Name = ""
 
 
-class Bye(_Part, frozen=True, array_like=True):
+class Bye(Part, frozen=True, array_like=True):
     """A clean end; `sleep_us` says after how long to expect the next hello, if that is known."""
 
     reason: Text = ""
@@ -408,11 +316,11 @@ def decode(body: bytes, at: int = 0, *, frame_bytes_max: int = FRAME_BYTES_MAX) 
     try:
         frame = decoder.decode(view[header_at : header_at + header_bytes])
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise _bad("S406", f"the header of a {KINDS[kind].__name__} cannot be read", str(error)) from None
+        raise _unreadable(KINDS[kind], str(error)) from None
     if isinstance(frame, _WITH_PAYLOAD):
         msgspec.structs.force_setattr(frame, "payload", body[header_at + header_bytes : end - 4])
     elif payload_bytes:
-        raise _bad("S406", f"a {KINDS[kind].__name__} has no payload", f"this one claims {payload_bytes} bytes of it")
+        raise _unreadable(KINDS[kind], f"it has no payload, and claims {payload_bytes} bytes of one")
     if isinstance(frame, Data):
         _check(frame)
     return frame, end
@@ -432,11 +340,51 @@ def _check(frame: Data) -> None:
     taken = 0
     for gap in frame.gaps:
         if gap.rows < 1 or gap.at < taken or gap.at + gap.rows > frame.count + 1:
-            raise _bad("S406", f"the gap at row {gap.at} is out of place", f"{frame.count} rows, {taken} already taken")
+            raise _unreadable(Data, f"the gap at row {gap.at} of {frame.count} is out of place")
         taken = gap.at + gap.rows
     if frame.upto > INTEGER_MAX:
-        raise _bad("S406", "a frame's numbers exceed 2^53", f"it would end at {frame.upto}")
+        raise _unreadable(Data, f"its numbers would end at {frame.upto}, beyond 2^53")
 
 
 def _bad(code: str, what: str, why: str) -> PeerError:
     return PeerError(code, what, why=why, fix=_FIX_SENDER)
+
+
+def _unreadable(kind: type[Frame], why: str) -> PeerError:
+    return _bad("S406", f"the header of a {kind.__name__} cannot be read", why)
+
+
+__all__ = [
+    "ADVISORY_KIND_MIN",
+    "FRAME_BYTES_MAX",
+    "INTEGER_MAX",
+    "KINDS",
+    "MAGIC",
+    "NO_LOSS",
+    "OVERHEAD_BYTES",
+    "ROWS_MAX",
+    "VERSION",
+    "VERSIONS",
+    "Ack",
+    "Beat",
+    "Bye",
+    "Clock",
+    "Data",
+    "Epoch",
+    "Error",
+    "Frame",
+    "Gap",
+    "Hello",
+    "Lost",
+    "Mark",
+    "Moved",
+    "Offset",
+    "PlanOffer",
+    "Pressure",
+    "Promise",
+    "Welcome",
+    "decode",
+    "decode_all",
+    "encode",
+    "encode_all",
+]

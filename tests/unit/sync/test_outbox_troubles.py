@@ -1,0 +1,200 @@
+"""An outbox on a disk that is full, read-only, in use, or damaged: a clear state, and nothing silently lost."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from catchment.errors import ProgramError
+from catchment.program.types import FLOAT, INT, Column, Row, Schema
+from catchment.sync.frame import Epoch, Gap, Lost, Mark
+from catchment.sync.outbox import Appended, Health, Outbox, OutboxError
+from tests.unit.sync.outbox_world import BOOT, FIX, Disk, drain, nonces, numbers_of, put
+
+
+class Moody(sqlite3.Connection):
+    """A connection whose disk refuses to write when told to."""
+
+    refuses: int | None = None
+
+    def _maybe_refuse(self, statement: str) -> None:
+        if self.refuses is not None and not statement.startswith(("SELECT", "PRAGMA", "ROLLBACK")):
+            error = sqlite3.OperationalError("the disk says no")
+            error.sqlite_errorcode = self.refuses
+            error.sqlite_errorname = "SQLITE_MOODY"
+            raise error
+
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        self._maybe_refuse(statement)
+        return super().execute(statement, *values)
+
+    def executemany(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        self._maybe_refuse(statement)
+        return super().executemany(statement, *values)
+
+
+class TestTroubles:
+    @pytest.fixture
+    def moody(self, tmp_path: Path) -> Iterator[tuple[Outbox, type[Moody]]]:
+        class Mine(Moody):
+            pass
+
+        path = tmp_path / "outbox.db"
+        outbox = Outbox.open(
+            path,
+            fresh_nonce=nonces(),
+            connect=lambda: sqlite3.connect(path, isolation_level=None, factory=Mine),
+        )
+        yield outbox, Mine
+        Mine.refuses = None
+        outbox.close()
+
+    @pytest.mark.parametrize(
+        ("code", "health"),
+        [
+            (sqlite3.SQLITE_FULL, Health.FULL),
+            (sqlite3.SQLITE_READONLY, Health.READ_ONLY),
+            (sqlite3.SQLITE_IOERR, Health.READ_ONLY),
+        ],
+    )
+    def test_what_the_disk_does_not_take_is_counted_and_reported_later(
+        self, moody: tuple[Outbox, type[Moody]], code: int, health: Health
+    ) -> None:
+        outbox, disk = moody
+        put(outbox, 1)
+        disk.refuses = code
+        assert put(outbox, 2, 3) == Appended(0, refused=2)
+        assert outbox.health is health
+        with pytest.raises(OutboxError) as caught, outbox.transaction():
+            put(outbox, 4)
+        assert caught.value.health is health
+        outbox.give_up("fixes", 1)
+        assert (outbox.uncounted, outbox.lost("fixes")) == (3, Lost(refused=3))
+        # What is there can still be sent while nothing can be written.
+        assert outbox.epoch is not None
+        assert not outbox.acknowledge([Mark("fixes", outbox.epoch, 1)])
+        disk.refuses = None
+        put(outbox, 5)
+        assert (outbox.health, outbox.uncounted) == (Health.WORKING, 0)
+        outbox.acknowledge([])
+        (run,) = drain(outbox)
+        assert (run.first, run.rows(), run.gaps, run.lost) == (1, [(5, 5)], (Gap(0, 3),), Lost(refused=3))
+
+    def test_a_full_disk_still_takes_the_count(self, tmp_path: Path) -> None:
+        outbox = Outbox.open(tmp_path / "outbox.db", fresh_nonce=nonces(), disk_bytes_max=200_000)
+        wide = Schema("Wide", (Column("n", INT), *(Column(f"x{i}", FLOAT) for i in range(50))))
+        outcomes = [outbox.append("wide", wide, [(n, *[0.5] * 50)], stamp=BOOT, readings_us=[0]) for n in range(1000)]
+        accepted = sum(outcome.accepted for outcome in outcomes)
+        assert 0 < accepted < 1000
+        assert outbox.health is Health.FULL or outbox.uncounted == 0
+        assert outbox.lost("wide") == Lost(refused=1000 - accepted)
+        # Sending makes room, and the outbox carries on by itself.
+        assert sum(len(run.packed) for run in drain(outbox, "wide")) == accepted
+        assert outbox.append("wide", wide, [(0, *[0.5] * 50)], stamp=BOOT, readings_us=[0]) == Appended(1)
+        assert outbox.health is Health.WORKING
+        outbox.close()
+
+    def test_ballast_is_given_to_a_full_disk_and_taken_again(self, moody: tuple[Outbox, type[Moody]]) -> None:
+        outbox, disk = moody
+        (ballast,) = [path for path in Path(str(outbox._path)).parent.iterdir() if path.name.endswith(".ballast")]
+        disk.refuses = sqlite3.SQLITE_FULL
+        put(outbox, 1)
+        assert not ballast.exists()
+        disk.refuses = None
+        put(outbox, 2)
+        assert ballast.stat().st_size > 100_000
+
+    def test_an_outbox_that_cannot_be_opened_counts_until_it_can(self, tmp_path: Path) -> None:
+        place = tmp_path / "not-yet-a-directory"
+        place.write_text("in the way")
+        outbox = Outbox.open(
+            place / "outbox.db",
+            fresh_nonce=nonces(),
+            connect=lambda: sqlite3.connect(place / "outbox.db", isolation_level=None),
+        )
+        assert (outbox.health, outbox.epoch, outbox.start("fixes")) == (Health.READ_ONLY, None, None)
+        assert put(outbox, 1, 2) == Appended(0, refused=2)
+        place.unlink()
+        place.mkdir()
+        assert put(outbox, 3) == Appended(1)
+        (run,) = drain(outbox)
+        assert (run.rows(), run.gaps, run.lost) == ([(3, 3)], (Gap(0, 2),), Lost(refused=2))
+        outbox.close()
+
+    def test_a_second_process_is_kept_out(self, tmp_path: Path) -> None:
+        outbox = Outbox.open(tmp_path / "outbox.db", fresh_nonce=nonces())
+        with pytest.raises(OutboxError, match="S430"):
+            Outbox.open(tmp_path / "outbox.db", fresh_nonce=nonces())
+        outbox.close()
+        Outbox.open(tmp_path / "outbox.db", fresh_nonce=nonces()).close()
+
+    def test_a_later_format_is_left_alone(self, tmp_path: Path) -> None:
+        path = tmp_path / "outbox.db"
+        Outbox.open(path, fresh_nonce=nonces()).close()
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA user_version=99")
+        connection.close()
+        before = path.read_bytes()
+        with pytest.raises(OutboxError, match="S434"):
+            Outbox.open(path, fresh_nonce=nonces())
+        assert path.read_bytes() == before
+
+    def test_a_mistake_of_ours_is_not_taken_for_a_disk_failure(self) -> None:
+        outbox = Disk().open()
+        with pytest.raises(sqlite3.OperationalError, match="syntax"), outbox.transaction():
+            outbox._ready()[0].connection.execute("SELEKT")
+        assert outbox.health is Health.WORKING
+        with pytest.raises(ProgramError):
+            outbox.append("fixes", FIX, [(object(), 1)], stamp=BOOT, readings_us=[0])
+
+
+class TestDamage:
+    def filled(self, path: Path) -> tuple[dict[int, Row], Epoch]:
+        outbox = Outbox.open(path, fresh_nonce=nonces())
+        for start in range(0, 3000, 100):
+            with outbox.transaction():
+                put(outbox, *range(start, start + 100))
+                outbox.save_state("engine", start.to_bytes(4, "big"))
+        assert outbox.epoch is not None
+        epoch = outbox.epoch
+        outbox.close()
+        return {number: (number, number) for number in range(3000)}, epoch
+
+    @given(damage=st.data())
+    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    def test_what_can_be_read_is_kept_and_the_rest_shows_as_a_gap(
+        self, damage: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        path = tmp_path_factory.mktemp("damage") / "outbox.db"
+        rows, old_epoch = self.filled(path)
+        body = bytearray(path.read_bytes())
+        at = damage.draw(st.integers(0, len(body) - 1), label="at")
+        length = damage.draw(st.integers(1, 20_000), label="length")
+        noise = damage.draw(st.sampled_from([b"\0", b"\xff", b"\xa5\x17"]), label="noise")
+        body[at : at + length] = (noise * length)[: len(body[at : at + length])]
+        path.write_bytes(bytes(body))
+        outbox = Outbox.open(path, fresh_nonce=lambda: b"after it")
+        assert outbox.health is Health.WORKING
+        put(outbox, 5000)
+        got: dict[tuple[Epoch, int], Row] = {}
+        for run in drain(outbox):
+            for number, row in zip(numbers_of(run), run.rows(), strict=True):
+                assert (run.epoch, number) not in got
+                got[run.epoch, number] = row
+        assert outbox.epoch is not None
+        assert got.pop((outbox.epoch, 0)) == (5000, 5000)
+        if outbox.salvaged is None:
+            # SQLite saw nothing wrong in its structure: only what rotted inside a row is left out, by the row's seal.
+            assert 3000 - len(got) <= length
+        assert all(epoch == old_epoch and row == rows[number] for (epoch, number), row in got.items())
+        if outbox.salvaged is not None:
+            assert outbox.salvaged.entries == len(got)
+            assert outbox.salvaged.missing in (3000 - len(got), None)
+            assert (path.parent / outbox.salvaged.set_aside).exists()
+            if not outbox.salvaged.state_kept:
+                assert outbox.load_state("engine") is None
+        outbox.close()
