@@ -253,8 +253,14 @@ def _check(schema: Schema) -> None:
             )
 
 
+if typing.TYPE_CHECKING:
+    _Values = object  # or a field could not be called count or index, which tuples have as methods
+else:
+    _Values = tuple
+
+
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(key, event_time, field))
-class Record(tuple[Any, ...], metaclass=_RecordMeta):
+class Record(_Values, metaclass=_RecordMeta):
     """The base of every record class."""
 
     schema: ClassVar[Schema]
@@ -272,19 +278,24 @@ class Record(tuple[Any, ...], metaclass=_RecordMeta):
         row = tuple([values.pop(c.name) if c.name in values else _default(schema, c) for c in schema.fields])
         if values:
             schema.position(next(iter(values)))
-        return tuple.__new__(cls, row)
+        return cls.of(row)
 
     @classmethod
     def of(cls, row: Row) -> Self:
         """An instance of a row, which is not checked."""
-        return tuple.__new__(cls, row)
+        made: Self = tuple.__new__(cls, row)  # type: ignore[type-var]
+        return made
+
+    def row(self) -> Row:
+        """The values in field order, as engines hold them."""
+        return typing.cast(Row, self)
 
     def replace(self, **values: Any) -> Self:
         """A copy with some fields changed."""
-        return type(self)(**{**dict(zip(self.schema.names, self, strict=True)), **values})
+        return type(self)(**{**dict(zip(self.schema.names, self.row(), strict=True)), **values})
 
     def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={value!r}" for name, value in zip(self.schema.names, self, strict=True))
+        inside = ", ".join(f"{name}={value!r}" for name, value in zip(self.schema.names, self.row(), strict=True))
         return f"{self.schema.name}({inside})"
 
 
@@ -300,4 +311,4 @@ def _default(schema: Schema, column: Column) -> Any:
     )
 
 
-_RESERVED = frozenset(name for name in dir(Record) if not name.startswith("__"))
+_RESERVED = frozenset(name for name in vars(Record) if not name.startswith("__"))
