@@ -6,16 +6,18 @@ passed over, as in SQL; an aggregate of no values is null, and a count is zero.
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
 from catchment.errors import ProgramError, SourceLine, author_line
 from catchment.program.expression import Expr
-from catchment.program.function import declare, reference_to
+from catchment.program.function import EVERYWHERE, declare, declared, reference_to, sites
 from catchment.program.functions import Typed
 from catchment.program.nodes import Node
+from catchment.program.plain import plain
 from catchment.program.record import data_type
+from catchment.program.site import Site
 from catchment.program.types import DURATION, FLOAT, INT, NULL, Column, DataType, ListType, ScalarType, Schema
 from catchment.program.typing import infer, step_of
 
@@ -56,18 +58,20 @@ class UserAggregate(Generic[V, S, R]):
     The summary `S` must be plain data: numbers, texts, tuples of these.
     """
 
+    runs_on: ClassVar[tuple[Site, ...]] = EVERYWHERE
+    """The sites where this class, and what it imports, is there."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.runs_on = sites(cls.runs_on, cls.__name__)
+
     def lift(self, value: V) -> S:
         """The summary of one value."""
         return value  # type: ignore[return-value]
 
     def merge(self, left: S, right: S) -> S:
         """The summary of both; must be associative and commutative."""
-        raise ProgramError(
-            "C160",
-            f"{type(self).__name__} has no merge",
-            why="a user's aggregate is made of merge(left, right)",
-            fix="define merge, and remove if values can be taken out again",
-        )
+        return left  # a class that does not define it is refused before a value comes
 
     def lower(self, summary: S) -> R:
         """The result of a summary."""
@@ -76,11 +80,19 @@ class UserAggregate(Generic[V, S, R]):
     def __call__(self, value: Expr[V]) -> Aggregate[R]:
         """This aggregate of an expression."""
         at = author_line()
+        name = type(self).__name__
         if type(self).merge is UserAggregate.merge:
-            self.merge(None, None)  # type: ignore[arg-type]
+            raise ProgramError(
+                "C160",
+                f"{name} has no merge",
+                why="a user's aggregate is made of merge(left, right)",
+                fix="define merge, and remove if values can be taken out again",
+                at=at,
+            )
         reference = reference_to(type(self))
         declare(type(self), reference)
-        return Aggregate(AggregateCall("user", (value.node,), reference=reference, parameters=dict(vars(self))), at)
+        parameters = {key: plain(given, f"{name}.{key}", at) for key, given in sorted(vars(self).items())}
+        return Aggregate(AggregateCall("user", (value.node,), reference=reference, parameters=parameters), at)
 
 
 def _of(function: str, *args: Expr[Any], k: int = 0) -> Aggregate[Any]:
@@ -171,7 +183,7 @@ def result(aggregate: Aggregate[Any], schema: Schema) -> tuple[AggregateCall, Ty
     call = aggregate.call
     args = tuple(infer(node, (schema,), aggregate.at) for node in call.args)
     if call.function == "user":
-        return call, Typed(_user_result(call), True)
+        return call, _user_result(aggregate, args[0])
     if call.function == "count":
         return call, Typed(INT)
     given = args[0]
@@ -206,19 +218,29 @@ def result(aggregate: Aggregate[Any], schema: Schema) -> tuple[AggregateCall, Ty
     return msgspec.structs.replace(call, step=step), Typed(kind, nullable)
 
 
-def _user_result(call: AggregateCall) -> DataType:
-    from catchment.program.function import declared
-
-    cls = declared(call.reference or "")
+def _user_result(aggregate: Aggregate[Any], given: Typed) -> Typed:
+    cls = declared(aggregate.call.reference or "")
     for base in getattr(cls, "__orig_bases__", ()):
         args: tuple[Any, ...] = getattr(base, "__args__", ())
-        if len(args) == 3:
-            return data_type(args[2], f"the result of {cls.__name__}")[0]
+        if len(args) != 3:
+            continue
+        takes, _ = data_type(args[0], f"the value of {cls.__name__}")
+        if given.type not in (takes, NULL) and (given.type, takes) != (INT, FLOAT):
+            raise ProgramError(
+                "C166",
+                f"{cls.__name__} takes {takes} and is given {given.type}",
+                why="its lift and merge were written for values of the type that it declares",
+                fix=f"convert the value with .cast(...), or declare {cls.__name__} for {given.type}",
+                at=aggregate.at,
+            )
+        kind, nullable = data_type(args[2], f"the result of {cls.__name__}")
+        return Typed(kind, nullable or given.nullable)
     raise ProgramError(
         "C164",
         f"{cls.__name__} does not say what it takes and gives",
         why="its result becomes a field, which has a type",
         fix=f"write class {cls.__name__}(cm.UserAggregate[Value, Summary, Result])",
+        at=aggregate.at,
     )
 
 

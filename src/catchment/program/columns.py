@@ -14,9 +14,18 @@ from catchment.program.types import FLOAT, INSTANT, INT, NULL, Column, Schema
 from catchment.program.typing import infer
 
 
-def scope_of(schema: Schema, keys: tuple[str, ...]) -> steps.Scope:
-    """Whose promises close a window of a stream: its own devices' where the key is a stamped field."""
-    return "own" if any(schema.column(key).stamp is not None for key in keys) else "all"
+def scope_of(
+    schema: Schema, keys: tuple[str, ...], other: Schema | None = None, other_keys: tuple[str, ...] = ()
+) -> steps.Scope:
+    """Whose promises close a window of a stream: its own devices' where the key is a stamped field.
+
+    Of a pair, where both sides say so: an unstamped side would never promise anything to a group of its own.
+    """
+    stamps = [schema.column(key).stamp for key in keys]
+    if other is not None:
+        theirs = [other.column(key).stamp for key in other_keys]
+        stamps = [mine if mine == his else None for mine, his in zip(stamps, theirs, strict=True)]
+    return "own" if any(stamp is not None for stamp in stamps) else "all"
 
 
 def named_columns(given: dict[str, Node], sides: tuple[Schema, ...], at: SourceLine) -> tuple[steps.Named, ...]:
@@ -62,6 +71,14 @@ def conform(
                 fix=f"convert it, or declare {column.name} with the type that it has",
                 at=at,
             )
+        elif column.stamp is not None and not _vouched(given, column, sides):
+            raise ProgramError(
+                "C225",
+                f"{target.name}.{column.name} is stamped, and is computed here",
+                why=f"a gateway vouches for the {column.stamp}; a computed value would claim what nobody vouches for",
+                fix=f"take it from a field with stamp={column.stamp!r}, or leave the stamp out of {target.name}",
+                at=at,
+            )
         elif given.nullable and not column.nullable:
             raise ProgramError(
                 "C221",
@@ -100,13 +117,36 @@ def at_column() -> Column:
 
 def key_columns(schema: Schema, keys: tuple[str, ...]) -> tuple[Column, ...]:
     """The fields of a key, as a result carries them."""
-    return tuple(Column(c.name, c.type, key=True, stamp=c.stamp) for c in map(schema.column, keys))
+    return tuple(Column(c.name, c.type, nullable=c.nullable, key=True, stamp=c.stamp) for c in map(schema.column, keys))
+
+
+def unlike(given: tuple[Column, ...], names: tuple[str, ...], at: SourceLine) -> None:
+    """Refuses two fields of one name in a result."""
+    taken = [column.name for column in given]
+    twice = next((name for name in (*taken, *names) if (*taken, *names).count(name) > 1), None)
+    if twice is not None:
+        raise ProgramError(
+            "C264",
+            f"the result has two fields {twice!r}",
+            why=f"a result begins with its key and what its step says of it: {', '.join(taken)}",
+            fix=f"give yours another name, or rename {twice} with select(...) before this step",
+            at=at,
+        )
 
 
 def plain_columns(fields: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Fields of an element that a result carries; the window's own take the place of those of their names."""
     return tuple(
         c for c in fields if not c.event_time and c.name not in ("window_start", "window_end", "revision", "at")
     )
+
+
+def _vouched(given: steps.Named, column: Column, sides: tuple[Schema, ...]) -> bool:
+    match given.value:
+        case FieldRef(name, _, side):
+            return sides[side].column(name).stamp == column.stamp
+        case _:
+            return False
 
 
 def _column(named: steps.Named, sides: tuple[Schema, ...]) -> Column:

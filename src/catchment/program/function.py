@@ -19,6 +19,7 @@ import sys
 import textwrap
 import typing
 from collections.abc import Callable, Iterable
+from pathlib import PurePath
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from catchment.errors import ProgramError, author_line
@@ -26,7 +27,7 @@ from catchment.program.expression import Expr, literal
 from catchment.program.nodes import UserCall
 from catchment.program.record import data_type
 from catchment.program.site import CLOUD, DEVICE, FLEET, REGION, Site
-from catchment.program.types import DataType, Schema
+from catchment.program.types import NULL, DataType, Schema
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,8 +42,8 @@ class Function(Generic[P, R]):
 
     def __init__(self, body: Callable[P, R], runs_on: tuple[Site, ...]) -> None:
         self.body = body
-        self.runs_on = runs_on
         self.at = author_line()
+        self.runs_on = sites(runs_on, body.__name__)
         hints = _hints(body)
         names = list(inspect.signature(body).parameters)
         missing = [name for name in [*names, "return"] if name not in hints]
@@ -59,7 +60,9 @@ class Function(Generic[P, R]):
         self.many = typing.get_origin(hints["return"]) in (Iterable, typing.get_origin(Iterable[int]), list)
         given = typing.get_args(hints["return"])[0] if self.many else hints["return"]
         self.returns = given
-        self.result, self.nullable = data_type(given, f"{body.__name__} -> ")
+        # None is what a subscriber gives: it is called for its effect.
+        none = given is type(None)
+        self.result, self.nullable = (NULL, True) if none else data_type(given, f"{body.__name__} -> ")
         self.reference = reference_to(body)
         _declared[self.reference] = self
 
@@ -94,6 +97,19 @@ def function(body: Callable[..., Any] | None = None, /, *, runs_on: tuple[Site, 
     if body is not None:
         return Function(body, runs_on)
     return lambda given: Function(given, runs_on)
+
+
+def sites(given: Any, name: str) -> tuple[Site, ...]:
+    """The sites that code says it runs on, if that is what they are."""
+    if isinstance(given, tuple) and given and all(isinstance(site, Site) for site in given):
+        return given
+    raise ProgramError(
+        "C147",
+        f"{name} runs on {given!r}",
+        why="runs_on lists the sites where the code, and what it imports, is there",
+        fix="write runs_on=(cm.CLOUD,), with the comma, or leave it out for everywhere",
+        at=author_line(),
+    )
 
 
 def declared(reference: str) -> Any:
@@ -139,7 +155,13 @@ def reference_to(thing: Any) -> str:
     except (OSError, TypeError):  # typed at a prompt: the compiled code stands for the source
         text = repr(getattr(getattr(thing, "__code__", None), "co_code", thing.__qualname__))
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return f"{thing.__module__}:{thing.__qualname__}@{digest}"
+    return f"{_module(thing.__module__)}:{thing.__qualname__}@{digest}"
+
+
+def _module(name: str) -> str:
+    """A script is `__main__` only where it was started; elsewhere it is the module of its file."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return PurePath(file).stem if name == "__main__" and file else name
 
 
 def record_schema(annotation: Any, what: str) -> Schema:

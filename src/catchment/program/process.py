@@ -22,7 +22,9 @@ from typing import Any, ClassVar, Generic, TypeVar, dataclass_transform
 import msgspec
 
 from catchment.errors import ProgramError, author_line
-from catchment.program.function import declare, reference_to
+from catchment.program.function import EVERYWHERE, declare, reference_to, sites
+from catchment.program.plain import plain
+from catchment.program.site import Site
 from catchment.program.types import Duration, Instant
 
 E = TypeVar("E")
@@ -72,6 +74,8 @@ class Context:
 class Process(Generic[E, O, S]):
     """The base of an author's keyed step: from elements `E` to elements `O`, remembering an `S` per key."""
 
+    runs_on: ClassVar[tuple[Site, ...]] = EVERYWHERE
+    """The sites where this class, and what it imports, is there."""
     state_type: ClassVar[type[State]]
     element_type: ClassVar[Any]
     output_type: ClassVar[Any]
@@ -84,8 +88,9 @@ class Process(Generic[E, O, S]):
             args: tuple[Any, ...] = getattr(base, "__args__", ())
             if len(args) == 3:
                 cls.element_type, cls.output_type, cls.state_type = args
-        own = [name for name in inspect.get_annotations(cls) if not name.startswith("_")]
+        own = [name for name, said in inspect.get_annotations(cls).items() if not _is_class_variable(name, said)]
         cls.parameter_names = (*cls.parameter_names, *own)
+        cls.runs_on = sites(cls.runs_on, cls.__name__)
 
     def __init__(self, **parameters: Any) -> None:
         cls = type(self)
@@ -108,7 +113,19 @@ class Process(Generic[E, O, S]):
                 fix="name each parameter that has no default, and no other",
                 at=author_line(),
             )
-        object.__setattr__(self, "parameters", {**values, **parameters})
+        if cls.on_element is Process.on_element:
+            raise ProgramError(
+                "C173",
+                f"{cls.__name__} has no on_element",
+                why="it is what runs for each element",
+                fix="define on_element(self, element, state, context)",
+                at=author_line(),
+            )
+        _check_state(cls.state_type)
+        given = {**values, **parameters}
+        object.__setattr__(
+            self, "parameters", {name: plain(given[name], f"{cls.__name__}({name}=)") for name in cls.parameter_names}
+        )
         for name, value in self.parameters.items():
             object.__setattr__(self, name, value)
         reference = reference_to(cls)
@@ -126,13 +143,37 @@ class Process(Generic[E, O, S]):
 
     def on_element(self, element: E, state: S, context: Context) -> Iterable[O] | None:
         """One element of the key, in order of event time (or of arrival, where the step says so)."""
-        raise ProgramError(
-            "C173",
-            f"{type(self).__name__} has no on_element",
-            why="it is what runs for each element",
-            fix="define on_element(self, element, state, context)",
-        )
+        return None  # a class that does not define it is refused before an element comes
 
     def on_timer(self, timer: str, state: S, context: Context) -> Iterable[O] | None:
         """A timer that was set is due."""
         return None
+
+
+def _is_class_variable(name: str, said: Any) -> bool:
+    return name.startswith("_") or "ClassVar" in str(said)
+
+
+def _check_state(kind: type[State]) -> None:
+    """Refuses a state that cannot begin, or that a checkpoint cannot hold."""
+    try:
+        first = kind()
+    except TypeError as error:
+        raise ProgramError(
+            "C176",
+            f"{kind.__name__} cannot begin: {error}",
+            why="the state of a key begins with its defaults, before its first element",
+            fix=f"give every field of {kind.__name__} a default, such as since: int | None = None",
+            at=author_line(),
+        ) from error
+    try:
+        msgspec.convert(msgspec.to_builtins(first), kind)
+        msgspec.json.schema(kind)
+    except (TypeError, msgspec.ValidationError) as error:
+        raise ProgramError(
+            "C177",
+            f"{kind.__name__} cannot be kept: {error}",
+            why="a checkpoint holds the state as plain data, and gives it back in the types that it declares",
+            fix="declare its fields as numbers, texts, bytes, booleans, lists, dicts or other cm.State classes",
+            at=author_line(),
+        ) from error

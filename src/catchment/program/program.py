@@ -13,13 +13,17 @@ from typing import Any, Literal, TypeVar, cast
 
 from catchment.errors import ProgramError, SourceLine, author_line
 from catchment.program import steps
+from catchment.program.declared import Declared, Made
 from catchment.program.expression import Expr, field_of
+from catchment.program.function import Function
+from catchment.program.making.draft import Draft
 from catchment.program.nodes import FieldRef
+from catchment.program.plain import plain
 from catchment.program.record import Field, Record, _RecordMeta, event_time
 from catchment.program.reliability import Reliability
 from catchment.program.sampling import DEVICE_CONTEXT, Sampling
 from catchment.program.site import CLOUD, DEVICE, Site
-from catchment.program.stream import Declared, KeyedStream, Made, Stream, into_record
+from catchment.program.stream import KeyedStream, Stream, into_record
 from catchment.program.sync import Sync
 from catchment.program.types import Duration, Instant, Schema
 
@@ -92,7 +96,8 @@ class CloudSite(_Place):
         """A source that Spark reads itself: `cloud.read(Fix, "files", path=...)`, "kafka" or "rate"."""
         at = author_line()
         _needs_time(record, at)
-        return self._begin(steps.External(record.schema, connector, options), record, at)
+        held = plain(options, f"read(..., {connector!r})", at)
+        return self._begin(steps.External(record.schema, connector, held), record, at)
 
 
 _PLACES: dict[Any, type[_Place]] = {DeviceSite: DeviceSite, CloudSite: CloudSite}
@@ -150,7 +155,7 @@ class Program:
                 result = into_record(result, wanted, line)
             if result.declared.stream not in (None, name):
                 # Another stream as it is, at a site of its own: a step of this one, so that it has a name and a place.
-                result = result._same(steps.Union(), line)
+                result = result.then(Draft(steps.Union(), result.schema, result.keys), line)
             self._adopt(result.declared, name, at)
             if sync is not None:
                 self.policies[name] = sync
@@ -202,8 +207,9 @@ class Program:
     def sink(self, stream: Stream[Any], connector: str, **options: Any) -> None:
         """Keep results outside: `sink(trips, "parquet", path=...)`, "postgres", or "callback"."""
         at = author_line()
+        held = plain({n: _reference(v) for n, v in options.items()}, f"sink(..., {connector!r})", at)
         made = Declared(
-            steps.Sink(connector, options),
+            steps.Sink(connector, held),
             ((stream.declared, stream.port),),
             (stream.schema,),
             at,
@@ -297,6 +303,11 @@ class Program:
 def stream_site(stream: Stream[Any]) -> Site | None:
     """Where a stream is made."""
     return stream.declared.site
+
+
+def _reference(option: Any) -> Any:
+    """A declared function that a sink calls is held by its reference."""
+    return option.reference if isinstance(option, Function) else option
 
 
 def _annotated(function: Callable[..., Any]) -> type[Record] | None:

@@ -1,0 +1,60 @@
+"""A step before it has a place: what it does, the fields that it gives, and the key that survives it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from catchment.errors import ProgramError, SourceLine
+from catchment.program import steps
+from catchment.program.expression import Expr, literal
+from catchment.program.nodes import FieldRef, Node, walk
+from catchment.program.sampling import DEVICE_CONTEXT
+from catchment.program.types import Schema
+
+
+class Draft(NamedTuple):
+    """What a stream makes a step of."""
+
+    step: steps.Step
+    schema: Schema
+    keys: tuple[str, ...] = ()
+
+
+class Given(NamedTuple):
+    """The elements that a step is given: their fields and the key of the stream."""
+
+    schema: Schema
+    keys: tuple[str, ...]
+
+
+def expression(value: Any, sides: tuple[Schema, ...], at: SourceLine) -> Node:
+    """The node of an expression, a text of SQL, or a constant, over elements of these schemas."""
+    if isinstance(value, str):
+        from catchment.program.sql import parse  # sqlglot is loaded only where SQL is written
+
+        node: Node = parse(value, at=at)
+        known = {name for schema in sides for name in schema.names}
+        if isinstance(node, FieldRef) and node.name not in known:
+            raise ProgramError(
+                "C226",
+                f"{value!r} is read as SQL, and there is no field of that name",
+                why=f"a text beside expressions is SQL; the fields are: {', '.join(sorted(known)) or 'none'}",
+                fix=f"name a field, or write \"'{value}'\" for the text itself",
+                at=at,
+            )
+        return node
+    node = value.node if isinstance(value, Expr) else literal(value)
+    device = next((n for n in walk(node) if isinstance(n, FieldRef) and n.record == DEVICE_CONTEXT.name), None)
+    if device is not None and all(schema.name != DEVICE_CONTEXT.name for schema in sides):
+        raise ProgramError(
+            "C227",
+            f"device.{device.name} is used outside of sampling",
+            why="what a device knows of itself is asked when a sensor is read; no element carries it",
+            fix=f"use it in the sensor's interval: adaptive(seconds(5), slow_down=4, when=device.{_said(device.name)})",
+            at=at,
+        )
+    return node
+
+
+def _said(name: str) -> str:
+    return name.replace("battery_", "battery.")
