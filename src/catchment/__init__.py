@@ -68,8 +68,9 @@ from catchment.program.builtins import round_ as round  # noqa: A004
 from catchment.program.clock_units import days, hours, instant, iso, microseconds, milliseconds, minutes, seconds
 from catchment.program.expression import Expr, col, right, when
 from catchment.program.function import Function, function
+from catchment.program.places import Beat, CloudSite, DeviceSite
 from catchment.program.process import Context, Process, State
-from catchment.program.program import Beat, CloudSite, DeviceSite, Program
+from catchment.program.program import Program
 from catchment.program.record import Field, Record, event_time, field, key
 from catchment.program.reliability import (
     BEST_EFFORT,

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from catchment.plan.graph import graph_of
+from catchment.plan.check import mistakes
+from catchment.plan.graph import Graph, graph_of
 from catchment.plan.physical import Plan
 from catchment.plan.place import place
 from catchment.program.program import Program
 
 
+def checked(program: Program) -> Graph:
+    """The graph of a program that makes sense, or the first of its mistakes."""
+    graph = graph_of(program)
+    for mistake in mistakes(graph):
+        raise mistake
+    return graph
+
+
 def build(program: Program) -> Plan:
     """The plan of a program, or the first of its mistakes."""
-    return place(graph_of(program))
+    return place(checked(program))

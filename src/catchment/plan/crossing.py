@@ -37,7 +37,12 @@ class Crossing(msgspec.Struct, frozen=True):
     @property
     def direction(self) -> Direction:
         """Up goes away from the devices."""
-        return "up" if _HEIGHT[self.to_site] > _HEIGHT[self.from_site] else "down"
+        return "down" if goes_down(self.from_site, self.to_site) else "up"
+
+
+def goes_down(start: Site, end: Site) -> bool:
+    """Whether an edge between these sites goes toward the devices."""
+    return _HEIGHT[end] < _HEIGHT[start]
 
 
 def edges(graph: Graph) -> Iterator[tuple[Port, Vertex]]:

@@ -14,93 +14,21 @@ from typing import Any, Literal, TypeVar, cast
 from catchment.errors import ProgramError, SourceLine, author_line
 from catchment.program import steps
 from catchment.program.declared import Declared, Made
-from catchment.program.expression import Expr, field_of
+from catchment.program.expression import Expr
 from catchment.program.function import Function
 from catchment.program.making.draft import Draft
 from catchment.program.nodes import FieldRef
+from catchment.program.places import PLACES, Beat, CloudSite, DeviceSite
 from catchment.program.plain import plain
-from catchment.program.record import Field, Record, _RecordMeta, event_time
+from catchment.program.record import Record, _RecordMeta
 from catchment.program.reliability import Reliability
-from catchment.program.sampling import DEVICE_CONTEXT, Sampling
-from catchment.program.site import CLOUD, DEVICE, Site
-from catchment.program.stream import KeyedStream, Stream, into_record
+from catchment.program.site import DEVICE, Site
+from catchment.program.stream import Stream, into_record
 from catchment.program.sync import Sync
-from catchment.program.types import Duration, Instant, Schema
+from catchment.program.types import STR
 
 R = TypeVar("R", bound=Record)
 S = TypeVar("S", bound=Stream[Any])
-
-
-class Beat(Record):
-    """An element of a timer stream."""
-
-    at: Field[Instant] = event_time()
-
-
-class Battery:
-    """What a device knows of its battery."""
-
-    low: Expr[bool] = field_of("device", "battery_low", DEVICE_CONTEXT.column("battery_low").type)
-    level: Expr[float] = field_of("device", "battery_level", DEVICE_CONTEXT.column("battery_level").type)
-
-
-class _Place:
-    """What a stream function may draw from at its site."""
-
-    site: Site
-
-    def __init__(self, made: Made | None = None) -> None:
-        self._made = made if made is not None else Made()
-
-    def timer(self, every: Duration) -> Stream[Beat]:
-        """An element each `every`."""
-        return self._begin(steps.Timer(Beat.schema, every), Beat, author_line())
-
-    def source(self, record: type[R]) -> Stream[R]:
-        """Elements that a program outside appends: `runtime.append(...)`, or a test."""
-        at = author_line()
-        _needs_time(record, at)
-        return self._begin(steps.Append(record.schema), record, at)
-
-    def _begin(self, step: steps.Step, record: type[R], at: SourceLine) -> Stream[R]:
-        return Stream(Declared(step, (), (record.schema,), at, made=self._made))
-
-
-class DeviceSite(_Place):
-    """The device that a stream runs on."""
-
-    site = DEVICE
-    battery = Battery()
-    indoors: Expr[bool] = field_of("device", "indoors", DEVICE_CONTEXT.column("indoors").type)
-    connected: Expr[bool] = field_of("device", "connected", DEVICE_CONTEXT.column("connected").type)
-    metered: Expr[bool] = field_of("device", "metered", DEVICE_CONTEXT.column("metered").type)
-    pressure: Expr[float] = field_of("device", "pressure", DEVICE_CONTEXT.column("pressure").type)
-
-    def sensor(
-        self, record: type[R], name: str | None = None, *, every: Sampling | Duration | None = None
-    ) -> Stream[R]:
-        """Readings of a sensor, known by `name` or by the record's name: an active stream."""
-        at = author_line()
-        _needs_time(record, at)
-        sampling = Sampling(every) if isinstance(every, int) else every
-        step = steps.Sensor(record.schema, name or record.schema.name, sampling)
-        return self._begin(step, record, at)
-
-
-class CloudSite(_Place):
-    """The cloud, where a program may also read sources of its own."""
-
-    site = CLOUD
-
-    def read(self, record: type[R], connector: str, **options: Any) -> Stream[R]:
-        """A source that Spark reads itself: `cloud.read(Fix, "files", path=...)`, "kafka" or "rate"."""
-        at = author_line()
-        _needs_time(record, at)
-        held = plain(options, f"read(..., {connector!r})", at)
-        return self._begin(steps.External(record.schema, connector, held), record, at)
-
-
-_PLACES: dict[Any, type[_Place]] = {DeviceSite: DeviceSite, CloudSite: CloudSite}
 
 
 class Program:
@@ -129,6 +57,14 @@ class Program:
         self, *, at: Site, sync: Sync | None = None, reliability: Reliability | None = None
     ) -> Callable[[Callable[..., S]], S]:
         """Declare a stream: the function's name, its site, and how it crosses to another."""
+        if not isinstance(at, Site):
+            raise ProgramError(
+                "C276",
+                f"at={at!r} is not a site",
+                why="a stream runs on the devices, in a region, in the fleet's network or in the cloud",
+                fix="write at=cm.DEVICE, cm.REGION, cm.FLEET or cm.CLOUD",
+                at=author_line(),
+            )
 
         def declare(function: Callable[..., S]) -> S:
             line = SourceLine(function.__code__.co_filename, function.__code__.co_firstlineno)
@@ -150,7 +86,7 @@ class Program:
                     fix="return the last step; a window needs .agg(...) to become a stream",
                     at=line,
                 )
-            wanted = _annotated(function)
+            wanted = record_of(inspect.get_annotations(function).get("return"), function)
             if wanted is not None and wanted.schema != result.schema:
                 result = into_record(result, wanted, line)
             if result.declared.stream not in (None, name):
@@ -188,15 +124,22 @@ class Program:
     ) -> Stream[R]:
         """Bring results back to the devices of the user (or device) that `by` names, where they are a sensor."""
         at = author_line()
-        name = by.node.name if isinstance(by.node, FieldRef) else None
-        if to != DEVICE or name is None or name not in stream.schema.names:
+        field = by.node if isinstance(by, Expr) and isinstance(by.node, FieldRef) else None
+        if (
+            to != DEVICE
+            or field is None
+            or field.record not in (None, stream.schema.name)
+            or field.name not in stream.schema.names
+            or stream.schema.column(field.name).type != STR
+        ):
             raise ProgramError(
                 "C233",
                 "deliver does not know to whom",
-                why="results go to the devices of the user, or to the device, that a field names",
-                fix="write deliver(footprint, to=DEVICE, by=Footprint.user)",
+                why="results go to the devices of the user, or to the device, that a text field of theirs names",
+                fix=f"write deliver(..., to=cm.DEVICE, by={stream.schema.name}.user)",
                 at=at,
             )
+        name = field.name
         stamp = stream.schema.column(name).stamp or "user"
         step = steps.Deliver(name, "device" if stamp == "device" else "user", keep)
         made = Declared(step, ((stream.declared, stream.port),), (stream.schema,), at, site=DEVICE)
@@ -220,7 +163,16 @@ class Program:
 
     def loop(self, record: type[R], name: str) -> Stream[R]:
         """The start of a feedback edge; `close_loop(name, stream)` says what comes round."""
-        made = Declared(steps.Feedback(record.schema, name), (), (record.schema,), author_line(), made=self.made)
+        at = author_line()
+        if name in self.loops:
+            raise ProgramError(
+                "C277",
+                f"{self.name} already has a loop {name!r}",
+                why="a loop is known by its name, which close_loop closes",
+                fix="give one of them another name",
+                at=at,
+            )
+        made = Declared(steps.Feedback(record.schema, name), (), (record.schema,), at, made=self.made)
         self.loops[name] = (made, None)
         return Stream(made)
 
@@ -235,7 +187,15 @@ class Program:
                 fix=f"declare {name} = program.loop(..., {name!r}) and use it in a stream first",
                 at=at,
             )
-        start, _ = self.loops[name]
+        start, closed = self.loops[name]
+        if closed is not None:
+            raise ProgramError(
+                "C278",
+                f"the loop {name!r} is closed twice",
+                why="one stream comes round, and the second would take the place of the first",
+                fix=f"unite them first: close_loop({name!r}, a.union(b))",
+                at=at,
+            )
         if start.schemas[0].fingerprint != stream.schema.fingerprint:
             raise ProgramError(
                 "C235",
@@ -264,7 +224,7 @@ class Program:
         hints = inspect.get_annotations(function)
         for name in inspect.signature(function).parameters:
             hint = hints.get(name)
-            place = next((p for p in _PLACES if hint is p or str(hint).rpartition(".")[2] == p.__name__), None)
+            place = next((p for p in PLACES if hint is p or str(hint).rpartition(".")[2] == p.__name__), None)
             if place is not None:
                 if place.site != at:
                     raise ProgramError(
@@ -274,9 +234,18 @@ class Program:
                         fix=f"use at={place.site}, or take the stream of another function as a parameter",
                         at=line,
                     )
-                found[name] = _PLACES[place](self.made)
+                found[name] = place(self.made)
             elif name in self.streams:
                 found[name] = self.streams[name]
+                expected = record_of(hint, function)
+                if expected is not None and expected.schema != found[name].schema:
+                    raise ProgramError(
+                        "C279",
+                        f"{function.__name__} takes {name} as a stream of {expected.schema.name}",
+                        why=f"{name} is a stream of {found[name].schema.name}",
+                        fix=f"annotate it {name}: cm.Stream[{found[name].schema.name}]",
+                        at=line,
+                    )
             else:
                 known = ", ".join(self.streams) or "none yet"
                 raise ProgramError(
@@ -310,29 +279,16 @@ def _reference(option: Any) -> Any:
     return option.reference if isinstance(option, Function) else option
 
 
-def _annotated(function: Callable[..., Any]) -> type[Record] | None:
-    hint = inspect.get_annotations(function).get("return")
+def record_of(hint: Any, function: Callable[..., Any]) -> type[Record] | None:
+    """The record that an annotation such as `cm.Stream[Fix]` names, if it can be told here."""
     if isinstance(hint, str):
-        scope = {**inspect.getclosurevars(function).globals, **function.__globals__}
         cells = inspect.getclosurevars(function).nonlocals
         try:
-            hint = eval(hint, {**scope, **cells})
+            hint = eval(hint, {**function.__globals__, **cells})
         except NameError:
             return None  # a record of an enclosing function, which the stream's own schema already speaks for
     args = typing.get_args(hint)
     return args[0] if args and isinstance(args[0], _RecordMeta) and args[0] is not Record else None  # type: ignore[return-value]
 
 
-def _needs_time(record: type[Record], at: SourceLine) -> None:
-    schema: Schema = record.schema
-    if schema.event_time is None:
-        raise ProgramError(
-            "C239",
-            f"{schema.name} has no event time",
-            why="windows, order and lateness go by when an element happened",
-            fix="declare at: cm.Field[cm.Instant] = cm.event_time()",
-            at=at,
-        )
-
-
-__all__ = ["Battery", "Beat", "CloudSite", "DeviceSite", "KeyedStream", "Program"]
+__all__ = ["Beat", "CloudSite", "DeviceSite", "Program"]

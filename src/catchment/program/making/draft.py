@@ -32,9 +32,8 @@ def expression(value: Any, sides: tuple[Schema, ...], at: SourceLine) -> Node:
     if isinstance(value, str):
         from catchment.program.sql import parse  # sqlglot is loaded only where SQL is written
 
-        node: Node = parse(value, at=at)
-        known = {name for schema in sides for name in schema.names}
-        if isinstance(node, FieldRef) and node.name not in known:
+        known = {name.lower() for schema in sides for name in schema.names}
+        if value.isidentifier() and value.lower() not in known | {"true", "false", "null"}:
             raise ProgramError(
                 "C226",
                 f"{value!r} is read as SQL, and there is no field of that name",
@@ -42,7 +41,7 @@ def expression(value: Any, sides: tuple[Schema, ...], at: SourceLine) -> Node:
                 fix=f"name a field, or write \"'{value}'\" for the text itself",
                 at=at,
             )
-        return node
+        return parse(value, sides, at)
     node = value.node if isinstance(value, Expr) else literal(value)
     device = next((n for n in walk(node) if isinstance(n, FieldRef) and n.record == DEVICE_CONTEXT.name), None)
     if device is not None and all(schema.name != DEVICE_CONTEXT.name for schema in sides):
