@@ -12,8 +12,12 @@ Four kinds of event travel an edge, in one order (the log's):
 - `tick(now)`: the clock of whoever keeps the log reads `now`
 
 `source` is (device, owner): who sent it, by the gateway's word. A device's own engine has one source.
-The contract keeps the operator's time context by itself: how many elements were taken at each input and given at
-each output. Snapshots are plain data: numbers, text, bytes, lists, dicts; `restore` takes what `snapshot` gave.
+An element that cannot be computed is handed to the operator's `quarantine` with the reason; it is no output.
+
+The two special streams of the model are functions here: `restore` is the port that sets state, `snapshot` the one
+that reads it. Snapshots are plain data that any codec carries (numbers within 64 bits, text, bytes, lists, dicts with
+text keys). The rest of an operator's identity, its time context (how many elements each port took and gave), is the
+same for every operator, so an engine keeps it and puts it beside the snapshot.
 """
 
 from __future__ import annotations
@@ -23,7 +27,12 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from catchment.plan.history import Source
+from catchment.program.row_error import RowError
 from catchment.program.types import Row
+
+Snapshot: TypeAlias = dict[str, Any]
+Quarantine: TypeAlias = Callable[[RowError, Row], None]
+"""Takes why an element could not be computed, and what was given."""
 
 
 class Port:
@@ -44,14 +53,19 @@ class Port:
         self.tick = tick
 
 
-Snapshot: TypeAlias = dict[str, Any]
+def _nothing(*event: Any) -> None:
+    """Takes an event that no one asked for."""
+
+
+NOWHERE = Port(_nothing, _nothing, _nothing, _nothing)
+"""Where an output goes that nothing reads."""
 
 
 class Operator(ABC):
     """A running step. `connect` is called once, before any event; then only the ports it returned are used."""
 
     @abstractmethod
-    def connect(self, outputs: tuple[Port, ...]) -> tuple[Port, ...]:
+    def connect(self, outputs: tuple[Port, ...], quarantine: Quarantine) -> tuple[Port, ...]:
         """Given where each output goes, the ports of the inputs. This is where closures are made."""
 
     @abstractmethod
@@ -63,4 +77,4 @@ class Operator(ABC):
         """Remember exactly that (the port that sets state)."""
 
 
-__all__ = ["Operator", "Port", "Snapshot", "Source"]
+__all__ = ["NOWHERE", "Operator", "Port", "Quarantine", "Snapshot", "Source"]
