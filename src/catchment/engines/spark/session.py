@@ -69,6 +69,4 @@ def start_session(
 
 
 def _package_roots() -> list[str]:
-    import catchment
-
-    return [str(Path(catchment.__file__).resolve().parent.parent)]
+    return [str(Path(__file__).resolve().parents[3])]

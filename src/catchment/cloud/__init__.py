@@ -1,0 +1,1 @@
+"""The cloud side of a program: from the log through Spark to sinks, supervised. Knows gateways and engines."""

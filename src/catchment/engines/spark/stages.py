@@ -1,0 +1,140 @@
+"""How a part is cut for Spark: what runs where the log is read, and what runs in the bucket that holds a key.
+
+The *front* of a part is every step that is reached from its sources through stateless steps only; it runs in the tasks
+that read the log and decides the bucket of each element. The *rest* runs per bucket, on the same operators as a
+device's. All that keeps state must agree on what a bucket is made of; where it does not, the part needs a further
+shuffle, which is refused here by name rather than computed wrongly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from catchment.errors import ProgramError
+from catchment.plan.graph import Graph, Port, Vertex
+from catchment.program import steps
+from catchment.program.types import Schema
+
+STATELESS = (steps.Where, steps.Select, steps.Map, steps.Union, steps.KeyBy)
+
+
+@dataclass(frozen=True)
+class Stages:
+    """A part cut in two.
+
+    `frontier` maps each port where the front ends to the step that stands for it in the rest, `routes` says which
+    fields of its rows decide the bucket (none: the device decides). `entrances` gives, for a source step of the
+    front and such a step, the source step of the rest that its events go to: where several streams were united
+    before the frontier, the union of their promises is state, and so belongs in the bucket.
+    """
+
+    front: Graph
+    rest: Graph
+    frontier: dict[Port, str]
+    routes: dict[str, tuple[str, ...]]
+    entrances: dict[tuple[str, str], str]
+
+
+def cut(graph: Graph) -> Stages:
+    """The stages of a part's graph."""
+    front: dict[str, tuple[str, ...]] = {}
+    for vertex in graph.vertices:
+        if isinstance(vertex.step, steps.SOURCES) and not isinstance(vertex.step, steps.Feedback):
+            front[vertex.id] = (vertex.id,)
+        elif isinstance(vertex.step, STATELESS) and all(name in front for name, _ in vertex.inputs):
+            front[vertex.id] = tuple(dict.fromkeys(origin for name, _ in vertex.inputs for origin in front[name]))
+    rest = [vertex for vertex in graph.vertices if vertex.id not in front]
+    frontier: dict[Port, str] = {}
+    arrivals: list[Vertex] = []
+    entrances: dict[tuple[str, str], str] = {}
+    routes: dict[str, tuple[str, ...]] = {}
+    moved: list[Vertex] = []
+    for vertex in rest:
+        inputs = []
+        for number, (name, port) in enumerate(vertex.inputs):
+            if name not in front:
+                inputs.append((name, port))
+                continue
+            arrival = frontier.get((name, port))
+            if arrival is None:
+                arrival = f"{name}:{port}"
+                frontier[(name, port)] = arrival
+                made, entered = _arrivals(arrival, graph.vertex(name), port, front[name])
+                arrivals.extend(made)
+                entrances.update(entered)
+            routes[arrival] = _agreed(vertex, arrival, routes.get(arrival), _route(vertex, number))
+            inputs.append((arrival, 0))
+        moved.append(msgspec.structs.replace(vertex, inputs=tuple(inputs)))
+    _check_alike(rest)
+    return Stages(
+        front=msgspec.structs.replace(graph, vertices=tuple(v for v in graph.vertices if v.id in front), loops=()),
+        rest=msgspec.structs.replace(graph, vertices=(*arrivals, *moved)),
+        frontier=frontier,
+        routes=routes,
+        entrances=entrances,
+    )
+
+
+def _arrivals(
+    name: str, last: Vertex, port: int, origins: tuple[str, ...]
+) -> tuple[list[Vertex], dict[tuple[str, str], str]]:
+    """What stands for a port of the front in the rest: one source step, or the union of one for each origin."""
+    schema = last.schemas[port]
+    if len(origins) == 1:
+        only = msgspec.structs.replace(last, id=name, step=steps.Append(schema), inputs=(), schemas=(schema,))
+        return [only], {(origins[0], name): name}
+    doors = {(origin, name): f"{name}<{origin}" for origin in origins}
+    made = [
+        msgspec.structs.replace(last, id=door, step=steps.Append(schema), inputs=(), schemas=(schema,))
+        for door in doors.values()
+    ]
+    inputs = tuple((door, 0) for door in doors.values())
+    made.append(msgspec.structs.replace(last, id=name, step=steps.Union(), inputs=inputs, schemas=(schema,)))
+    return made, doors
+
+
+def _route(vertex: Vertex, number: int) -> tuple[str, ...]:
+    """The fields that decide the bucket of an element that goes into this step."""
+    keys = getattr(vertex.step, "keys", ())
+    if number == 1:
+        keys = getattr(vertex.step, "right_keys", keys)
+    return _owner_of(vertex.schemas[0], keys) or tuple(keys)
+
+
+def _owner_of(schema: Schema, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """With an owner among the keys, its value alone decides: all of a user's state is then in one bucket."""
+    return tuple(k for k in keys if k in schema.names and schema.column(k).stamp is not None)[:1]
+
+
+def _agreed(vertex: Vertex, arrival: str, known: tuple[str, ...] | None, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    if known is None or known == wanted or not wanted:
+        return known if known else wanted
+    if known:
+        raise _needs_shuffle(vertex, known, wanted)
+    return wanted
+
+
+def _check_alike(rest: list[Vertex]) -> None:
+    keeping = [v for v in rest if not isinstance(v.step, (*STATELESS, steps.Deliver, steps.Sink, steps.Subscribe))]
+    routes = {_route(vertex, 0): vertex for vertex in keeping}
+    if len({tuple(_stamps(vertex, route)) for route, vertex in routes.items()}) > 1:
+        one, other = list(routes)[:2]
+        raise _needs_shuffle(routes[other], one, other)
+
+
+def _stamps(vertex: Vertex, route: tuple[str, ...]) -> list[str]:
+    """What a route means beyond the names of fields: two steps by owner agree whatever the field is called."""
+    schema = vertex.schemas[0]
+    return [(schema.column(name).stamp or name) if name in schema.names else name for name in route]
+
+
+def _needs_shuffle(vertex: Vertex, one: tuple[str, ...], other: tuple[str, ...]) -> ProgramError:
+    return ProgramError(
+        "C330",
+        f"{vertex.id} goes by ({', '.join(other)}) and a step beside it by ({', '.join(one)})",
+        why="the state of one part is spread over buckets by one key, and these two would need different ones",
+        fix="key both by the stamped field (a user's own), or move one of them to a program of its own",
+        at=vertex.line.source(),
+    )

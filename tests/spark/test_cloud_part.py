@@ -1,0 +1,114 @@
+"""A cloud part on Spark: the same log gives the reference's results, whatever the batches, also when a query starts anew."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+import catchment as cm
+from catchment.gateway.downlink import Downlink
+from catchment.gateway.log.entry import Entry, Kind, tick
+from catchment.gateway.log.files import layout
+from catchment.gateway.log.files.disk import LocalDisk
+from catchment.gateway.log.files.partition import Limits, Partition
+from catchment.plan import document
+from catchment.plan.physical import Plan
+from catchment.sync.codecs.codec import codec
+from tests.thread.program import Total, thread
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+USERS = ("ada", "bob", "cyd")
+
+
+class Log:
+    """A log that a test writes by hand."""
+
+    def __init__(self, root: Path, plan: Plan) -> None:
+        self.path = str(root)
+        self._plan = plan
+        disk = LocalDisk(root)
+        layout.create(disk, partitions=1)
+        salts = itertools.count(1)
+        limits = Limits(reserve_bytes=0)
+        self._writer = Partition(disk, 0, holder="w", address="", now_us=0, salt=lambda: next(salts), limits=limits)
+        self._first = dict.fromkeys(USERS, 0)
+
+    def upload(self, user: str, *rows: tuple[Any, ...]) -> None:
+        stream = self._plan.syncs[0]
+        schema = self._plan.schemas[stream.schema]
+        entry = Entry(
+            kind=Kind.DATA,
+            device=f"{user}-1",
+            user=user,
+            stream=f"{self._plan.program}/{stream.name}",
+            schema=schema.fingerprint,
+            codec="msgpack",
+            first=self._first[user],
+            count=len(rows),
+            promise_us=rows[-1][1],
+            received_us=rows[-1][1],
+            payload=codec("msgpack").encode(schema, rows),
+        )
+        self._first[user] += len(rows)
+        self._writer.append([entry], now_us=0)
+
+    def tick(self, now: int) -> None:
+        self._writer.append([tick(now=now, reached={})], now_us=now)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def test_totals_are_right_whatever_the_batches(spark: SparkSession, tmp_path: Path) -> None:
+    from catchment.cloud.query import results
+    from catchment.cloud.sinks.downlink import DownlinkSink
+
+    plan = cm.build(thread)
+    part = next(part for part in plan.parts if part.site == cm.CLOUD)
+    log = Log(tmp_path / "log", plan)
+    store = str(tmp_path / "downlink.db")
+    sink = DownlinkSink(document.write(plan), store, "totals", generation=1)
+    quarantined: list[Any] = []
+
+    def publish(frame: DataFrame, epoch: int) -> None:
+        frame.persist()
+        frame.mapInArrow(sink.write(epoch), "output string, count long").collect()
+        for row in frame.where("output = 'quarantine'").collect():
+            quarantined.extend(msgspec.msgpack.decode(bytes(row.packet)))
+        frame.unpersist()
+
+    def run() -> None:
+        frame = results(spark, plan, part, log.path, {"bytes_per_batch": "8192"})
+        writer = frame.writeStream.foreachBatch(publish).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination(180)
+
+    sums = dict.fromkeys(USERS, 0)
+    for n in range(1, 41):
+        for user in USERS:
+            log.upload(user, (user, 1000 * n, n), (user, 1000 * n + 1, 2 * n))
+            sums[user] += 3 * n
+        if n == 20:
+            run()
+    log.upload("ada", ("mallory", 50_000, 1_000_000))
+    for user in USERS:
+        log.upload(user, (user, 60_000, 0))
+    log.tick(60_000_000)
+    log.tick(200_000_000)
+    run()
+    log.close()
+
+    downlink = Downlink(store, nonce=b"12345678")
+    for user in USERS:
+        found = downlink.pending(f"{user}-1", user, {}, bytes_max=1 << 20)
+        rows = [row for out in found for row in codec(out.codec).decode(Total.schema, out.payload)]
+        assert rows == [(user, 60_000, 81, sums[user])], "one result is kept, and it is the last"
+    downlink.close()
+    assert [reason for _, reason, _ in quarantined] == ["claims to be of mallory, and is of ada"]
