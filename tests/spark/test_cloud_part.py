@@ -1,4 +1,4 @@
-"""A cloud part on Spark: the same log gives the reference's results, whatever the batches, also when a query starts anew."""
+"""A cloud part on Spark: the same results whatever the batches are, also when the query starts anew."""
 
 from __future__ import annotations
 
