@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from catchment.errors import ProgramError, SourceLine
 from catchment.program import steps
 from catchment.program.columns import by_name, check_keys, conform, named_columns, outer_side, scope_of, sided
 from catchment.program.making.draft import Draft, Given, expression
+from catchment.program.nodes import Call, FieldRef, Node
 from catchment.program.types import Schema
 from catchment.program.window import Closing, CountWindow, SessionWindow, TimeWindow
 
@@ -29,10 +32,13 @@ def pair(
     sides = (outer_side(left.schema, 0 in optional), outer_side(right.schema, 1 in optional))
     given = {name: sided(expression(value, sides, at), sides, at) for name, value in columns.items()}
     if into is not None:
-        given = {**by_name(into, sides), **given}
+        given = {**by_name(into, sides), **_time(into, left.schema, right.schema), **given}
     elif not columns:
         given = {**by_name(sides[1], sides), **by_name(sides[0], sides)}
     found = named_columns(given, sides, at)
+    if into is not None and into.event_time not in columns:
+        # One side is always there, whichever may be absent.
+        found = tuple(replace(c, nullable=False) if c.name == into.event_time else c for c in found)
     schema = conform(found, into, sides, at)
     ordered = {column.name: column for column in found}
     step = kind(
@@ -44,6 +50,20 @@ def pair(
         **more,
     )
     return Draft(step, schema, left.keys if all(key in schema.names for key in left.keys) else ())
+
+
+def _time(into: Schema, left: Schema, right: Schema) -> dict[str, Node]:
+    """When a pair happened, unless the author says otherwise: at the later of its two."""
+    if into.event_time is None:
+        return {}
+    moments = [FieldRef(schema.event_time, side=side) for side, schema in enumerate((left, right)) if schema.event_time]
+    match moments:
+        case [one, other]:
+            return {into.event_time: Call("greatest", (one, other))}
+        case [one]:
+            return {into.event_time: one}
+        case _:
+            return {}
 
 
 def join(
