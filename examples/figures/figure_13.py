@@ -1,6 +1,6 @@
 """Sonora's Figure 13: moving transport-mode inference from the phone into the cloud.
 
-There it took four new lines and two changed ones. Here the sites are arguments: `at=` is the only word that changes, and
+There it took four new lines and two changed ones. Here `at=` is the only word that changes, and
 the answers stay the same. Run it: `python examples/figures/figure_13.py`. What it prints stands in figure_13.txt.
 """
 

@@ -10,18 +10,21 @@ import msgspec
 import pytest
 
 import catchment as cm
-from catchment.gateway.downlink import Downlink
+from catchment.cloud.publish import Publisher
+from catchment.cloud.sinks.downlink import DownlinkSink
+from catchment.cloud.sinks.quarantine import QuarantineSink
 from catchment.gateway.log.entry import Entry, Kind, tick
 from catchment.gateway.log.files import layout
 from catchment.gateway.log.files.disk import LocalDisk
 from catchment.gateway.log.files.partition import Limits, Partition
+from catchment.gateway.stores import open_downlink
 from catchment.plan import document
 from catchment.plan.physical import Plan
 from catchment.sync.codecs.codec import codec
 from tests.thread.program import Total, thread
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 USERS = ("ada", "bob", "cyd")
@@ -68,21 +71,16 @@ class Log:
 
 def test_totals_are_right_whatever_the_batches(spark: SparkSession, tmp_path: Path) -> None:
     from catchment.cloud.query import results
-    from catchment.cloud.sinks.downlink import DownlinkSink
 
     plan = cm.build(thread)
     part = next(part for part in plan.parts if part.site == cm.CLOUD)
     log = Log(tmp_path / "log", plan)
-    store = str(tmp_path / "downlink.db")
-    sink = DownlinkSink(document.write(plan), store, "totals", generation=1)
-    quarantined: list[Any] = []
-
-    def publish(frame: DataFrame, epoch: int) -> None:
-        frame.persist()
-        frame.mapInArrow(sink.write(epoch), "output string, count long").collect()
-        for row in frame.where("output = 'quarantine'").collect():
-            quarantined.extend(msgspec.msgpack.decode(bytes(row.packet)))
-        frame.unpersist()
+    publish = Publisher(
+        [
+            DownlinkSink(document.write(plan), str(tmp_path), generation=1),
+            QuarantineSink(str(tmp_path / "quarantine")),
+        ]
+    )
 
     def run() -> None:
         frame = results(spark, plan, part, log.path, {"bytes_per_batch": "8192"})
@@ -105,10 +103,12 @@ def test_totals_are_right_whatever_the_batches(spark: SparkSession, tmp_path: Pa
     run()
     log.close()
 
-    downlink = Downlink(store, nonce=b"12345678")
+    downlink = open_downlink(tmp_path)
     for user in USERS:
         found = downlink.pending(f"{user}-1", user, {}, bytes_max=1 << 20)
         rows = [row for out in found for row in codec(out.codec).decode(Total.schema, out.payload)]
         assert rows == [(user, 60_000, 81, sums[user])], "one result is kept, and it is the last"
     downlink.close()
-    assert [reason for _, reason, _ in quarantined] == ["claims to be of mallory, and is of ada"]
+    (refused,) = [line for path in (tmp_path / "quarantine").iterdir() for line in path.read_text().splitlines()]
+    assert msgspec.json.decode(refused)["reason"] == "claims to be of mallory, and is of ada"
+    assert publish.given["quarantine"] == 1

@@ -2,7 +2,8 @@
 
 A batch of the query reads [start, end) of each partition, and reads the same again after a failure: offsets are byte
 positions in a log that never changes. Where the end is takes one page to learn, so idle triggers cost nothing.
-Options: `path` of the log; `bytes_per_batch`, over all partitions; `from`, "earliest" or "latest".
+Options: `path` of the log; `bytes_per_batch`, over all partitions; `from`, "earliest" or "latest"; `reader`, the name
+under which what a query has finished is confirmed, so that retention may delete it.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._path = options["path"]
         self._bytes = int(options.get("bytes_per_batch", BYTES_PER_BATCH))
         self._from = options.get("from", "earliest")
+        self._name = options.get("reader")
         self._log: LogReader | None = None
         self._until: dict[str, int] | None = None
 
@@ -110,6 +112,11 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         return [Range(int(p), start[p], end[p]) for p in end if end[p] > start[p]]
+
+    def commit(self, end: dict[str, int]) -> None:
+        if self._name is not None:
+            for partition, offset in end.items():
+                self._open().confirm(self._name, int(partition), offset)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         number, start, end = partition.value
