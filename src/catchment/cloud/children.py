@@ -1,0 +1,94 @@
+"""The gateway as a child process: started, asked whether it is ready, kept alive, and never left behind."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from catchment.errors import PeerError
+
+logger = logging.getLogger("catchment.cloud")
+READY_S_MAX = 60.0
+STOP_S_MAX = 15.0
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)
+
+
+class GatewayProcess:
+    """`catchment gateway run`, kept alive."""
+
+    def __init__(self, data: Path, host: str, port: int) -> None:
+        self.address = f"http://{host}:{port}"
+        self._command = [
+            *(sys.executable, "-m", "catchment", "gateway", "run", "--data", str(data)),
+            *("--host", host, "--port", str(port), "--partitions", "1"),
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._failures = 0
+        self._start_at_s = 0.0
+
+    def start(self) -> None:
+        """Start it."""
+        self._process = subprocess.Popen(self._command, preexec_fn=_end_with_parent, start_new_session=True)
+        logger.info("gateway started", extra={"process": self._process.pid})
+
+    def keep(self) -> None:
+        """Start it again if it died, later each time."""
+        if self._process is None:
+            if time.monotonic() >= self._start_at_s:
+                self.start()
+        elif self._process.poll() is not None:
+            self._failures += 1
+            wait_s = min(30.0, 0.1 * 2 ** min(self._failures, 10))
+            self._start_at_s = time.monotonic() + wait_s
+            logger.error("gateway died", extra={"code": self._process.returncode, "again_s": wait_s})
+            self._process = None
+        elif self._failures and self._ready():
+            self._failures = 0
+
+    def wait_ready(self) -> None:
+        """Wait until it takes uploads."""
+        until = time.monotonic() + READY_S_MAX
+        while time.monotonic() < until:
+            if self._process is None or self._process.poll() is not None:
+                break
+            if self._ready():
+                return
+            time.sleep(0.05)
+        raise PeerError(
+            "E037",
+            f"the gateway at {self.address} did not start",
+            why="its own lines above say what stopped it",
+            fix="free the port or choose another with --port, and start again",
+        )
+
+    def stop(self) -> None:
+        """End it: politely, then not."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(STOP_S_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.address}/ready", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+def _end_with_parent() -> None:
+    """Asks Linux to end this child when its parent dies, however that dies."""
+    if sys.platform == "linux":
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,223 @@
+"""The supervisor of a program's cloud side: plan, gateway, Spark and queries, started and kept as one thing.
+
+    data/log, enrolment.db, downlink.db, …    the gateway's
+    data/programs/NAME/lease                   who runs it, and the generation
+    data/programs/NAME/plan.json               what it runs
+    data/programs/NAME/status.json             what it says of itself
+    data/programs/NAME/PART/checkpoint         Spark's, per cloud part
+
+A query that fails starts again from its checkpoint, later each time. A gateway that dies is started again. When the
+supervisor dies, however it dies, the gateway and Spark end with it, and the next one goes on where this one was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from catchment.cloud import lease, query
+from catchment.cloud.children import GatewayProcess
+from catchment.cloud.publish import Publisher, Sink
+from catchment.cloud.sinks.downlink import DownlinkSink
+from catchment.cloud.sinks.quarantine import QuarantineSink
+from catchment.engines.spark.session import start_session
+from catchment.errors import ProgramError
+from catchment.gateway.stores import open_plans
+from catchment.plan import document
+from catchment.plan.physical import Part, Plan
+from catchment.program import steps
+from catchment.program.site import CLOUD, FLEET, REGION
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+logger = logging.getLogger("catchment.cloud")
+RESTART_S_MAX = 60.0
+LOOP_S = 0.2
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a program is run."""
+
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = 8080
+    master: str = "local[*]"
+    trigger_ms: int = 100
+    quick: bool = False
+    spark: Mapping[str, str] = field(default_factory=dict)
+
+
+class Status(msgspec.Struct):
+    """What a supervisor says of itself, in status.json."""
+
+    program: str
+    plan: str
+    generation: int
+    process: int
+    state: str
+    queries: dict[str, str]
+    given: dict[str, int]
+    restarts: int = 0
+
+
+@dataclass
+class _Query:
+    part: Part
+    publisher: Publisher
+    running: StreamingQuery | None = None
+    failures: int = 0
+    start_at_s: float = 0.0
+    trouble: str = ""
+
+
+class Supervisor:
+    """Runs a plan until told to stop."""
+
+    def __init__(self, plan: Plan, options: Options, stopping: Callable[[], bool]) -> None:
+        check_runs(plan)
+        self._plan = plan
+        self._options = options
+        self._stopping = stopping
+        self._home = options.data / "programs" / plan.program
+        self._restarts = 0
+
+    def run(self) -> None:
+        """Run until told to stop, then stop all that was started, queries at the end of a batch."""
+        held = lease.take(self._home, self._plan.program)
+        gateway: GatewayProcess | None = None
+        spark: SparkSession | None = None
+        queries: list[_Query] = []
+        try:
+            self._settle()
+            open_plans(self._options.data).publish(self._plan.program, document.write(self._plan))
+            gateway = GatewayProcess(self._options.data, self._options.host, self._options.port)
+            gateway.start()
+            self._say("starting", held.generation, queries)
+            gateway.wait_ready()
+            spark = start_session(
+                f"catchment {self._plan.program}",
+                self._options.master,
+                self._options.spark,
+                quick=self._options.quick,
+            )
+            queries = [self._query(part, held.generation) for part in self._plan.at(CLOUD) if part.inputs]
+            while not self._stopping():
+                gateway.keep()
+                for one in queries:
+                    self._keep(spark, one)
+                self._say("running", held.generation, queries)
+                time.sleep(LOOP_S)
+        finally:
+            for one in queries:
+                if one.running is not None:
+                    one.running.stop()
+            if spark is not None:
+                spark.stop()
+            if gateway is not None:
+                gateway.stop()
+            self._say("stopped", held.generation, queries)
+            held.release()
+
+    def _settle(self) -> None:
+        """Refuse a plan whose cloud part differs from the one whose state is here."""
+        path = self._home / "plan.json"
+        if path.exists():
+            known = document.read(path.read_bytes())
+            for part in self._plan.at(CLOUD):
+                old = next((p for p in known.parts if p.name == part.name), None)
+                if old is not None and _meaning(old) != _meaning(part):
+                    raise ProgramError(
+                        "E034",
+                        f"{part.name} is not what its state in {self._home} was made by",
+                        why="a step was added, removed or changed, and state of another step would give wrong results",
+                        fix="run it in a new --data directory, or go back to the program that was run here",
+                    )
+        fresh = path.with_suffix(".tmp")
+        fresh.write_bytes(document.write(self._plan))
+        fresh.replace(path)
+
+    def _query(self, part: Part, generation: int) -> _Query:
+        shipped = document.write(self._plan)
+        quarantine = self._options.data / "quarantine" / "programs" / self._plan.program / part.name
+        sinks: list[Sink] = [
+            DownlinkSink(shipped, str(self._options.data), generation),
+            QuarantineSink(str(quarantine)),
+        ]
+        return _Query(part, Publisher(sinks))
+
+    def _keep(self, spark: SparkSession, one: _Query) -> None:
+        if one.running is not None and one.running.isActive:
+            if one.failures and one.running.lastProgress is not None:
+                one.failures = 0
+            return
+        now = time.monotonic()
+        if one.running is not None:
+            error = one.running.exception()
+            one.trouble = str(error).splitlines()[0] if error is not None else "ended"
+            one.running = None
+            one.failures += 1
+            self._restarts += 1
+            one.start_at_s = now + min(RESTART_S_MAX, 0.5 * 2 ** (one.failures - 1))
+            logger.error("query failed", extra={"part": one.part.name, "error": str(error)})
+        if now >= one.start_at_s:
+            reader = f"{self._plan.program}.{one.part.name.replace('@', '.')}"
+            frame = query.results(spark, self._plan, one.part, str(self._options.data / "log"), {"reader": reader})
+            checkpoint = str(self._home / one.part.name / "checkpoint")
+            one.running = query.start(
+                frame, one.part.name, checkpoint, one.publisher, every_ms=self._options.trigger_ms
+            )
+
+    def _say(self, state: str, generation: int, queries: list[_Query]) -> None:
+        status = Status(
+            program=self._plan.program,
+            plan=self._plan.fingerprint,
+            generation=generation,
+            process=os.getpid(),
+            state=state,
+            queries={
+                one.part.name: "running" if one.running is not None else one.trouble or "starting" for one in queries
+            },
+            given={f"{one.part.name}/{name}": n for one in queries for name, n in one.publisher.given.items()},
+            restarts=self._restarts,
+        )
+        fresh = self._home / "status.tmp"
+        with contextlib.suppress(OSError):  # a full disk must not stop what still runs
+            fresh.write_bytes(msgspec.json.encode(status))
+            fresh.replace(self._home / "status.json")
+
+
+def check_runs(plan: Plan) -> None:
+    """Refuse what no site of this version runs, before anything is started."""
+    for part in plan.parts:
+        if part.site in (REGION, FLEET):
+            raise ProgramError(
+                "E035",
+                f"{part.name} cannot be run yet",
+                why=f"steps at {part.site.name} are planned and explained, and run on the reference engine only",
+                fix="move its steps to DEVICE or CLOUD with at=",
+                at=part.vertices[0].line.source(),
+            )
+        for vertex in part.vertices:
+            if isinstance(vertex.step, steps.Sink | steps.External):
+                raise ProgramError(
+                    "E036",
+                    f"{vertex.id}: {vertex.step.connector!r} cannot be run yet",
+                    why="this version reads the log and delivers to devices",
+                    fix="deliver(...) the stream to devices",
+                    at=vertex.line.source(),
+                )
+
+
+def _meaning(part: Part) -> list[tuple[str, object, object]]:
+    return [(vertex.id, vertex.step, vertex.inputs) for vertex in part.vertices]
