@@ -21,6 +21,7 @@ from catchment.errors import CatchmentError
 
 # Name and summary. The summary is here and not in the module so that `--help` imports none of them.
 COMMANDS: dict[str, str] = {
+    "demo": "show a program running live in one process",
     "run": "run a program: gateway, Spark and queries as one thing",
     "doctor": "say what this machine has for Catchment, what is missing, and how to get it",
 }
