@@ -3,7 +3,8 @@
 A partition has one thread. Whatever was submitted while it synced goes into the next block together, so the busier the
 gateway, the fewer syncs per upload, and an idle one answers after a single sync. The thread is also the one that
 renews the lease, restarts the partition after a failed disk, and trims what readers confirmed: nobody else touches
-the writer. Knows threads and the partition; must not know sockets, devices or what an entry means.
+the writer. Knows the partition, and a `Drive` that gives it turns: a thread, or the simulator's clock. Must not know
+sockets, devices or what an entry means.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from catchment.errors import CatchmentError, InternalError
 from catchment.gateway.log.entry import Entry
@@ -61,8 +62,54 @@ class Submitted(NamedTuple):
     done: Done
 
 
+class Drive(Protocol):
+    """What gives a partition its turns, one after the other."""
+
+    def start(self, name: str, turn: Callable[[], int | None]) -> None:
+        """Call `turn` now, and again whenever it says or `wake` is called; until it answers None."""
+        ...
+
+    def wake(self) -> None:
+        """There is something to do. Called by any thread."""
+        ...
+
+    def join(self, timeout_s: float) -> None:
+        """Return when the last turn has ended, or after so long."""
+        ...
+
+
+class ThreadDrive:
+    """Turns on a thread of their own."""
+
+    def __init__(self, clock_us: Callable[[], int]) -> None:
+        self._clock_us = clock_us
+        self._changed = threading.Condition()
+        self._woken = False
+        self._thread: threading.Thread | None = None
+
+    def start(self, name: str, turn: Callable[[], int | None]) -> None:
+        self._thread = threading.Thread(target=self._run, args=(turn,), name=name, daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        with self._changed:
+            self._woken = True
+            self._changed.notify()
+
+    def join(self, timeout_s: float) -> None:
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    def _run(self, turn: Callable[[], int | None]) -> None:
+        while (due_us := turn()) is not None:
+            with self._changed:
+                if not self._woken:
+                    self._changed.wait(max(0, due_us - self._clock_us()) / 1e6)
+                self._woken = False
+
+
 class GroupCommit:
-    """The thread of one partition."""
+    """The writer of one partition, at work."""
 
     def __init__(
         self,
@@ -75,6 +122,7 @@ class GroupCommit:
         ticks: Ticks = TICKS,
         renew_us: int = lease.LEASE_US // 3,
         trim_us: int = 60_000_000,
+        drive: Drive | None = None,
     ) -> None:
         self.partition = partition
         self.state = State.WRITING
@@ -89,23 +137,27 @@ class GroupCommit:
         self._ticker = Ticker(partition.marks, every_us=ticks.every_us, horizon_us=ticks.horizon_us)
         self._renew_us = renew_us
         self._trim_us = trim_us
-        self._wake = threading.Condition()
+        self._lock = threading.Lock()
         self._pending: list[Submitted] = []
         self._closing = False
         self._restart_us = 0
         self._failure: CatchmentError = _closed(partition)
-        self._thread = threading.Thread(target=self._run, name=f"log-{partition.directory}", daemon=True)
-        self._thread.start()
+        self._renew_at = clock_us() + renew_us
+        self._trim_at = clock_us()
+        self._drive = drive or ThreadDrive(clock_us)
+        self._drive.start(f"log-{partition.directory}", self._turn)
 
     def submit(self, entries: Sequence[Entry], done: Done) -> None:
         """Have the entries logged; `done` hears the outcome. Returns at once."""
-        with self._wake:
-            if not self._closing:
+        with self._lock:
+            taken = not self._closing
+            if taken:
                 self._pending.append(Submitted(entries, done))
                 self.pending_bytes += _weight(entries)
-                self._wake.notify()
-                return
-        done(_closed(self.partition))
+        if taken:
+            self._drive.wake()
+        else:
+            done(_closed(self.partition))
 
     def append(self, entries: Sequence[Entry]) -> list[int]:
         """Have the entries logged and wait: their offsets, once durable."""
@@ -124,41 +176,43 @@ class GroupCommit:
 
     def close(self, timeout_s: float = 30.0) -> None:
         """Write what was submitted, release the lease, end the thread."""
-        with self._wake:
+        with self._lock:
             self._closing = True
-            self._wake.notify()
-        self._thread.join(timeout_s)
+        self._drive.wake()
+        self._drive.join(timeout_s)
 
-    def _run(self) -> None:
+    def _turn(self) -> int | None:
+        """Do what is due; when to be called again at the latest, None after the last turn."""
+        with self._lock:
+            group = self._take()
+            ending = self._closing and not group
+        if ending or self._is_replaced():
+            self._end(group)
+            return None
         now = self._clock_us()
-        renew_at, trim_at = now + self._renew_us, now
-        while self.state is not State.REPLACED:
-            with self._wake:
-                if not self._pending and not self._closing:
-                    due_at = min(renew_at, trim_at, self._ticker.due_us() or renew_at)
-                    self._wake.wait(max(0, due_at - self._clock_us()) / 1e6)
-                group = self._take()
-                ending = self._closing and not group
-            if ending:
-                break
-            now = self._clock_us()
-            tick = self._ticker.tick(now_us=now)
-            if tick is not None and self.state is State.WRITING:
-                group.append(Submitted((tick,), _unheard))
-            if group:
-                self._commit(group, now)
-            if now >= renew_at:
-                renew_at = now + self._renew_us
-                self._guarded(partial(self.partition.renew, now_us=now))
-            if now >= trim_at:
-                trim_at = now + self._trim_us
-                self._guarded(self._trim)
-        self._end()
+        tick = self._ticker.tick(now_us=now)
+        if tick is not None and self.state is State.WRITING:
+            group.append(Submitted((tick,), _unheard))
+        if group:
+            self._commit(group, now)
+        if now >= self._renew_at:
+            self._renew_at = now + self._renew_us
+            self._guarded(partial(self.partition.renew, now_us=now))
+        if now >= self._trim_at:
+            self._trim_at = now + self._trim_us
+            self._guarded(self._trim)
+        with self._lock:
+            if self._pending or self._closing or self._is_replaced():
+                return now
+        return min(self._renew_at, self._trim_at, self._ticker.due_us() or self._renew_at)
 
-    def _end(self) -> None:
-        with self._wake:
+    def _is_replaced(self) -> bool:
+        return self.state is State.REPLACED
+
+    def _end(self, left: list[Submitted]) -> None:
+        with self._lock:
             self._closing = True
-            left, self._pending = self._pending, []
+            left, self._pending = [*left, *self._pending], []
         if self.state is State.REPLACED:
             self.partition.abandon()
         else:
@@ -200,7 +254,7 @@ class GroupCommit:
                 at += len(one.entries)
                 for entry in one.entries:
                     self._ticker.progress.apply(entry)
-        with self._wake:
+        with self._lock:
             self.pending_bytes -= sum([_weight(one.entries) for one in group])
         self._deliver(answers)
 
