@@ -25,7 +25,7 @@ from catchment.program.typing import infer
 
 def evaluate(node: Node, rows: tuple[Row, ...], schemas: tuple[Schema, ...], functions: Functions | None = None) -> Any:
     """The value of an expression over one row of each schema; raises `RowError` where the row fails."""
-    return _Evaluation(rows, schemas, functions or {}).value(node)
+    return _Evaluation(rows, schemas, {} if functions is None else functions).value(node)
 
 
 class _Evaluation:
