@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS token(
 CREATE TABLE IF NOT EXISTS device(
     device TEXT PRIMARY KEY, user TEXT NOT NULL, program TEXT NOT NULL, kind TEXT NOT NULL,
     credential BLOB NOT NULL, previous BLOB, used INTEGER NOT NULL DEFAULT 0,
-    enrolled_us INTEGER NOT NULL, revoked_us INTEGER
+    enrolled_us INTEGER NOT NULL, revoked_us INTEGER, quarantined_us INTEGER
 ) STRICT;
 CREATE INDEX IF NOT EXISTS device_user ON device(user);
 """
@@ -44,6 +44,8 @@ class Enrolled(msgspec.Struct, frozen=True):
     kind: str
     enrolled_us: int
     revoked_us: int | None = None
+    quarantined_us: int | None = None
+    """Since when two live copies of it are known, and neither is let in."""
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -122,7 +124,7 @@ class Enrolment:
                 )
             credential = self._secret()
             self._database.execute(
-                "INSERT OR REPLACE INTO device VALUES(?,?,?,?,?,NULL,0,?,NULL)",
+                "INSERT OR REPLACE INTO device VALUES(?,?,?,?,?,NULL,0,?,NULL,NULL)",
                 (name, user, program, token_kind or kind, _hash(credential), now_us),
             )
             self._database.execute("UPDATE token SET used_by=? WHERE hash=?", (name, _hash(token)))
@@ -139,12 +141,7 @@ class Enrolment:
                 is_current = hmac.compare_digest(offered, current)
                 if is_current or (previous is not None and hmac.compare_digest(offered, previous)):
                     if enrolled.revoked_us is not None:
-                        raise PeerError(
-                            "G524",
-                            f"the device {device} is revoked",
-                            why="an operator took its credential away",
-                            fix="enrol it again with a new token: catchment gateway token --user NAME",
-                        )
+                        raise _revoked(device)
                     if is_current and (not used or previous is not None):
                         self._database.execute("UPDATE device SET used=1, previous=NULL WHERE device=?", (device,))
                         self._known.pop(device, None)
@@ -156,6 +153,13 @@ class Enrolment:
             why="no device of that name is enrolled here with that credential",
             fix="enrol it with a token: catchment gateway token --user NAME",
         )
+
+    def check(self, device: str) -> None:
+        """Refused if the device, which proved itself before, was revoked since."""
+        with self._lock:
+            known = self._look_up(device)
+        if known is None or known[0].revoked_us is not None:
+            raise _revoked(device)
 
     def rotate(self, device: str, credential: str) -> str:
         """A new credential; the old one works until the new one is used."""
@@ -179,11 +183,18 @@ class Enrolment:
             self._known.pop(device, None)
             return done.rowcount > 0
 
+    def quarantine(self, device: str, *, now_us: int | None) -> bool:
+        """Remember that two live copies of the device are known; with None, that somebody has seen to it."""
+        with self._lock:
+            done = self._database.execute("UPDATE device SET quarantined_us=? WHERE device=?", (now_us, device))
+            self._known.pop(device, None)
+            return done.rowcount > 0
+
     def devices(self, user: str | None = None) -> list[Enrolled]:
         """Every device, revoked ones too, by name; of one user if named."""
         with self._lock:
             rows = self._database.execute(
-                "SELECT device, user, program, kind, enrolled_us, revoked_us FROM device "
+                "SELECT device, user, program, kind, enrolled_us, revoked_us, quarantined_us FROM device "
                 "WHERE ?1 IS NULL OR user=?1 ORDER BY device",
                 (user,),
             )
@@ -204,19 +215,29 @@ class Enrolment:
         known = self._known.get(device)
         if known is None:
             row = self._database.execute(
-                "SELECT device, user, program, kind, enrolled_us, revoked_us, credential, previous, used "
+                "SELECT device, user, program, kind, enrolled_us, revoked_us, quarantined_us, "
+                "credential, previous, used "
                 "FROM device WHERE device=?",
                 (device,),
             ).fetchone()
             if row is None:
                 return None
-            known = self._known[device] = (Enrolled(*row[:6]), row[6], row[7], bool(row[8]))
+            known = self._known[device] = (Enrolled(*row[:7]), row[7], row[8], bool(row[9]))
         return known
 
 
 def _hash(secret: str) -> bytes:
     # Secrets are 256 random bits, so a plain hash cannot be searched; a slow one would only slow honest devices.
     return hashlib.sha256(secret.encode()).digest()
+
+
+def _revoked(device: str) -> PeerError:
+    return PeerError(
+        "G524",
+        f"the device {device} is revoked",
+        why="an operator took its credential away",
+        fix="enrol it again with a new token: catchment gateway token --user NAME",
+    )
 
 
 def _check_name(name: str) -> None:

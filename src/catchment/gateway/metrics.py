@@ -108,8 +108,11 @@ class GatewayMetrics:
             "Inputs put into quarantine, by code and whether bytes were kept.",
             ("code", "kept"),
         )
-        self.groups = counter("catchment_gateway_log_groups_total", "Groups committed, which is syncs.", ("partition",))
+
         self.results = counter("catchment_gateway_results_total", "Results handed to devices, by stream.", ("stream",))
+        self.results_expired = counter(
+            "catchment_gateway_results_expired_total", "Results let go because a device did not fetch them in time."
+        )
         self.requests = counter(
             "catchment_gateway_http_requests_total", "HTTP requests, by path and status.", ("path", "status")
         )

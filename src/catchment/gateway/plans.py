@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
+
+import msgspec
 
 from catchment.errors import InternalError, PeerError
 from catchment.gateway.log.files.disk import Disk
@@ -32,9 +35,14 @@ class Plans:
         self._disk = disk
         self._bodies: dict[tuple[str, str], bytes] = {}
         self._current: dict[str, tuple[int, str]] = {}
+        self._schemas: dict[str, tuple[int, Mapping[str, frozenset[str]]]] = {}
 
-    def publish(self, program: str, body: bytes) -> str:
-        """Make this the program's current plan; its fingerprint. Durable when this returns."""
+    def publish(self, program: str, body: bytes, *, schemas: Mapping[str, Collection[str]] | None = None) -> str:
+        """Make this the program's current plan; its fingerprint. Durable when this returns.
+
+        `schemas` are the fingerprints of the streams that its devices send. With those of earlier plans, whose devices
+        still hold data, they are all that a gateway takes; while no plan has said, it takes anything.
+        """
         if not _NAME.match(program):
             raise PeerError(
                 "G540",
@@ -44,6 +52,13 @@ class Plans:
             )
         fingerprint = hashlib.sha256(body).hexdigest()[:32]
         self._disk.make_directory(f"plans/{program}")
+        if schemas is not None:
+            known = {stream: set(prints) for stream, prints in self.schemas(program).items()}
+            for stream, prints in schemas.items():
+                known.setdefault(stream, set()).update(prints)
+            listed = {stream: sorted(prints) for stream, prints in sorted(known.items())}
+            # Before the plan: a device that has it may send at once.
+            self._disk.replace(f"plans/{program}/schemas.json", msgspec.json.encode(listed))
         self._disk.replace(f"plans/{program}/{fingerprint}.plan", body)
         self._disk.replace(f"plans/{program}/current", fingerprint.encode())
         self._current.pop(program, None)
@@ -63,6 +78,29 @@ class Plans:
             return None
         self._current[program] = (changed, fingerprint)
         return fingerprint
+
+    def schemas(self, program: str, *, look: bool = True) -> Mapping[str, frozenset[str]]:
+        """Per stream, the fingerprints that the program's plans have had; empty while none has said.
+
+        Without `look`, as they were when somebody last looked: enough to accept by, not to refuse.
+        """
+        if not _NAME.match(program):
+            return {}
+        known = self._schemas.get(program)
+        if known is not None and known[1] and not look:
+            return known[1]
+        changed = self._disk.changed(f"plans/{program}")
+        if known is not None and known[0] == changed:
+            return known[1]
+        try:
+            listed = msgspec.json.decode(
+                self._disk.read(f"plans/{program}/schemas.json", 0, PLAN_BYTES_MAX), type=dict[str, list[str]]
+            )
+        except FileNotFoundError:
+            listed = {}
+        schemas = {stream: frozenset(prints) for stream, prints in listed.items()}
+        self._schemas[program] = (changed, schemas)
+        return schemas
 
     def plan(self, program: str) -> Plan:
         """The current plan; `PeerError` if there is none, `InternalError` if its bytes are not the ones published."""

@@ -118,6 +118,17 @@ def test_revocation_by_another_process_is_seen_at_once(store: Enrolment, path: P
     assert store.devices("ada")[0].revoked_us == 5 and store.devices("bob") == []
 
 
+def test_quarantine_lasts_until_somebody_lifts_it(store: Enrolment, path: Path) -> None:
+    store.enrol(_token(store), device="phone-1", now_us=1)
+    assert store.quarantine("phone-1", now_us=7)
+    found = open_store(path, start=50).find("phone-1")
+    assert found is not None and found.quarantined_us == 7
+    store.quarantine("phone-1", now_us=None)
+    found = store.find("phone-1")
+    assert found is not None and found.quarantined_us is None
+    assert not store.quarantine("nobody", now_us=7)
+
+
 def test_names_that_could_be_mistaken_for_paths_are_refused(store: Enrolment) -> None:
     for name in ("", "../x", "a/b", "x" * 121, "-flag", "a\nb"):
         with pytest.raises(PeerError, match="G525"):

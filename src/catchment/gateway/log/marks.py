@@ -36,7 +36,7 @@ class StreamMark(msgspec.Struct, array_like=True):
 
 
 class ClockMark(msgspec.Struct, array_like=True, gc=False):
-    """The decided offset of a session's newest segment."""
+    """The decided offset of a segment of a session."""
 
     session: str
     segment: int
@@ -45,7 +45,11 @@ class ClockMark(msgspec.Struct, array_like=True, gc=False):
 
 
 class DeviceMark(msgspec.Struct, array_like=True):
-    """A device: its owner, whether it is there and since when, its streams, its newest clocks (oldest first)."""
+    """A device: its owner, whether it is there and since when, its streams, its newest clocks (oldest first).
+
+    `epochs` are those of all its streams, as (counter, nonce), by first contact: two starts of a device are told apart
+    by them.
+    """
 
     user: str = ""
     joined: bool = False
@@ -53,10 +57,11 @@ class DeviceMark(msgspec.Struct, array_like=True):
     since_us: int = NO_INSTANT
     streams: dict[str, StreamMark] = {}
     clocks: list[ClockMark] = []
+    epochs: list[tuple[int, int]] = []
 
 
-CLOCKS_KEPT = 8
-"""Sessions whose offset is remembered per device; an upload of an older one is placed anew, as a new segment."""
+CLOCKS_KEPT = 16
+"""Segments of clocks that are remembered per device; an upload of an older one is placed anew."""
 
 
 class Marks(msgspec.Struct):
@@ -101,6 +106,8 @@ class Marks(msgspec.Struct):
             if mark is None:
                 mark = EpochMark(entry.epoch_counter, entry.epoch_nonce, 0)
                 stream.epochs.append(mark)
+                if (mark.counter, mark.nonce) not in device.epochs:
+                    device.epochs.append((mark.counter, mark.nonce))
             mark.upto = max(mark.upto, entry.upto)
 
     def upto(self, device: str, stream: str, counter: int, nonce: int) -> int:
@@ -134,5 +141,4 @@ def _find(stream: StreamMark, counter: int, nonce: int) -> EpochMark | None:
 
 def _place(device: DeviceMark, entry: Entry) -> None:
     placed = ClockMark(entry.session, entry.clock_segment, entry.clock_offset_us, entry.clock_error_us)
-    others = [clock for clock in device.clocks if clock.session != entry.session]
-    device.clocks = [*others[1 - CLOCKS_KEPT :], placed]
+    device.clocks = [*device.clocks[1 - CLOCKS_KEPT :], placed]

@@ -57,7 +57,7 @@ class FileLog:
         self.name = name
         self.partitions = layout.create(disk, partitions=partitions).partitions
         self.writers: dict[int, GroupCommit] = {}
-        """The partitions that this gateway writes now."""
+        """The partitions that this gateway writes now. Replaced, never changed in place: other threads look at it."""
         self.failures: dict[int, CatchmentError] = {}
         """The partitions that it should write and cannot, with the reason."""
         self.repaired: list[Repaired] = []
@@ -82,11 +82,12 @@ class FileLog:
             # Its own thread sees this at its next write or renewal; here it is seen within a second.
             replaced = self.holder(partition).holder != self.name
             if partition not in mine or replaced or writer.state in (State.REPLACED, State.CLOSED):
-                del self.writers[partition]
+                self.writers = {number: one for number, one in self.writers.items() if number != partition}
                 writer.close()
                 given_up.append(partition)
         taken: dict[int, dict[str, str]] = {}
-        for number in sorted(mine - set(self.writers)):
+        # Not those just given up: whoever knew them by the old writer must hear of it first.
+        for number in sorted(mine - set(self.writers) - set(given_up)):
             opened = self._take(number, now)
             if opened is not None:
                 # Asked of the marks before the partition's thread begins to change them.
@@ -102,11 +103,15 @@ class FileLog:
         """Who writes it now, by its lease."""
         return lease.read(self._disk, layout.directory(partition))
 
+    def confirmed(self, partition: int) -> int | None:
+        """What the slowest reader of a partition has confirmed; None if nobody reads it."""
+        return min(layout.confirmed(self._disk, partition).values(), default=None)
+
     def close(self) -> None:
         """Write what was submitted and let others take over at once."""
         for writer in self.writers.values():
             writer.close()
-        self.writers.clear()
+        self.writers = {}
         members.leave(self._disk, self.name)
 
     def _take(self, number: int, now_us: int) -> Partition | None:
@@ -136,6 +141,5 @@ class FileLog:
         return partition
 
     def _start(self, partition: Partition) -> None:
-        self.writers[partition.number] = GroupCommit(
-            partition, self._disk, clock_us=self._clock_us, deliver=self._deliver, ticks=self._ticks
-        )
+        writer = GroupCommit(partition, self._disk, clock_us=self._clock_us, deliver=self._deliver, ticks=self._ticks)
+        self.writers = {**self.writers, partition.number: writer}

@@ -1,0 +1,275 @@
+"""One device's uploads: what becomes an entry of the log, and what may be answered once it is durable.
+
+A message is a `Turn`: frames are judged and gathered, the caller has the entries logged as one, and `settle` says
+what to answer. Nothing is acknowledged before that, and one turn of a device ends before its next begins; after a
+turn that was not logged, the caller makes the uplink anew from the log's marks. Who sent it is the enrolment's word,
+and a frame that claims otherwise is put aside. No I/O, no clock, no randomness: the simulator runs this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from catchment.errors import CatchmentError, PeerError
+from catchment.gateway.clocks import Clocks
+from catchment.gateway.enrolment import Enrolled
+from catchment.gateway.log.entry import NO_INSTANT, Entry, Kind, joined
+from catchment.gateway.log.marks import ClockMark, DeviceMark
+from catchment.sync.frame import Ack, Beat, Data, Error, Frame, Hello
+from catchment.sync.parts import Epoch, Mark, Offset, Pressure
+from catchment.sync.receiver import Accept, Duplicate, Receiver
+
+PROMISE_US = 1_000_000
+"""A promise without data is logged when it has advanced by this much: a tick tells no finer."""
+RETRY_US = 2_000_000
+"""When to send again what the log could not take."""
+MARKS_MAX = 1024
+"""What a welcome tells; of a device with more epochs, the older ones are told when it sends them."""
+
+Schemas: TypeAlias = Mapping[str, frozenset[str]]
+"""Per stream, the fingerprints that the program's plans have had; empty where no plan says."""
+
+
+class Refused(NamedTuple):
+    """A frame that was not taken."""
+
+    error: PeerError
+    mark: Mark | None
+    keep_aside: bool
+    frame: Data
+
+
+class Turn:
+    """One message's worth."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.taken: list[tuple[Data, Mark]] = []
+        self.duplicates: list[Data] = []
+        self.refused: list[Refused] = []
+        self.decided: ClockMark | None = None
+        """A segment of the device's clock that this turn decides, to be told once it is logged."""
+
+
+class Uplink:
+    """What a gateway knows of a device's uploads, from the log's marks on."""
+
+    def __init__(
+        self, enrolled: Enrolled, known: DeviceMark | None, *, streams_max: int, schemas: Callable[[bool], Schemas]
+    ) -> None:
+        """`schemas` says what the program's streams may look like; asked with True, it looks whether that changed."""
+        known = known or DeviceMark()
+        self._enrolled = enrolled
+        self._joined = known.joined and known.user == enrolled.user
+        self._streams_max = streams_max
+        self._schemas = schemas
+        self._orders: dict[str, dict[Epoch, int]] = {}
+        self._promises: dict[str, int] = {}
+        marks: list[Mark] = []
+        for stream, mark in known.streams.items():
+            self._promises[stream] = mark.promise_us
+            orders = self._orders[stream] = {}
+            for order, of in enumerate(mark.epochs):
+                epoch = epoch_of(of.counter, of.nonce)
+                orders[epoch] = order
+                marks.append(Mark(stream, epoch, of.upto))
+        self._receiver = Receiver(marks)
+        self._clocks = Clocks(known.clocks)
+        self._session = ""
+
+    def greeted(self, frame: Hello, turn: Turn, *, now_us: int) -> None:
+        """The device was let in with this hello."""
+        self._receiver.heard(frame)
+        if frame.session:
+            self._hear(frame, turn, now_us)
+        if not self._joined:
+            turn.entries.append(joined(device=self._enrolled.device, user=self._enrolled.user, now=now_us))
+
+    def beat(self, frame: Beat, turn: Turn, *, now_us: int) -> None:
+        """A sign of life, with promises."""
+        self._receiver.heard(frame)
+        self._hear(frame, turn, now_us)
+        for promise in frame.promises:
+            shift_us = self._clocks.shift(frame.session.hex(), promise.offset_us)
+            if shift_us is None or not self._has_room(promise.stream):
+                continue
+            until_us = promise.until_us + shift_us
+            if until_us >= self._promises.get(promise.stream, NO_INSTANT) + PROMISE_US:
+                self._promises[promise.stream] = until_us
+                turn.entries.append(
+                    Entry(
+                        kind=Kind.PROMISE,
+                        device=self._enrolled.device,
+                        user=self._enrolled.user,
+                        stream=promise.stream,
+                        session=self._session,
+                        promise_us=until_us,
+                        received_us=now_us,
+                    )
+                )
+
+    def data(self, frame: Data, turn: Turn, *, now_us: int) -> None:
+        """An upload."""
+        error = self._wrong(frame)
+        if error is not None:
+            turn.refused.append(Refused(error, None, True, frame))
+            return
+        verdict = self._receiver.consider(frame)
+        match verdict:
+            case Accept():
+                turn.entries += self._entries(frame, now_us)
+                turn.taken.append((frame, self._receiver.take(frame)))
+            case Duplicate():
+                turn.duplicates.append(frame)
+            case _:
+                turn.refused.append(Refused(verdict.error, verdict.mark, verdict.keep_aside, frame))
+
+    def settle(self, turn: Turn, *, pressure: Pressure | None = None) -> list[Frame]:
+        """Everything of the turn is durable: what to answer."""
+        self._joined = True
+        for _, mark in turn.taken:
+            self._receiver.commit(mark)
+        answers: list[Frame] = []
+        touched = dict.fromkeys([(frame.stream, frame.epoch) for frame in _accounted(turn)])
+        marks = tuple([self._receiver.mark(stream, epoch) for stream, epoch in touched])
+        if marks or turn.decided is not None:
+            answers.append(Ack(marks, self.offset(), pressure))
+        for one in turn.refused:
+            # With a mark, sending from there on helps at once; without, the same bytes will be refused again.
+            retry_us = None if one.mark is None else 0
+            answers.append(Error(one.error.code, one.error.what, one.error.fix, retry_us, one.mark))
+        return answers
+
+    def refuse(self, turn: Turn, failure: CatchmentError) -> list[Frame]:
+        """Nothing of the turn was logged: what to answer. Asked of the uplink that was made anew."""
+        touched = dict.fromkeys([(frame.stream, frame.epoch) for frame in _accounted(turn)])
+        marks: list[Mark | None] = [self._receiver.mark(stream, epoch) for stream, epoch in touched]
+        return [Error(failure.code, failure.what, failure.fix, RETRY_US, mark) for mark in marks or [None]]
+
+    def marks(self) -> tuple[Mark, ...]:
+        """What is durable, enough to resume from."""
+        return self._receiver.marks()[-MARKS_MAX:]
+
+    def offset(self) -> Offset | None:
+        """The decided offset of the device's present session."""
+        mark = self._clocks.offset(self._session) if self._session else None
+        if mark is None:
+            return None
+        return Offset(bytes.fromhex(mark.session), mark.segment, mark.offset_us, mark.error_us)
+
+    def _hear(self, frame: Hello | Beat, turn: Turn, now_us: int) -> None:
+        self._session = frame.session.hex()
+        decided = self._clocks.heard(self._session, frame.reading_us, now_us=now_us, wall_us=frame.wall_us)
+        if decided is not None:
+            turn.decided = decided
+            turn.entries.append(self._clock_entry(decided, now_us))
+
+    def _wrong(self, frame: Data) -> PeerError | None:
+        """Why the frame is not this device's to send, if so."""
+        device, program = self._enrolled.device, self._enrolled.program
+        if frame.device not in ("", device):
+            return PeerError(
+                "G570",
+                f"a frame of {device} claims to be from {frame.device}",
+                why="who sent it is known from the credential",
+                fix="leave the frame's device empty, or use that device's credential",
+            )
+        if not self._has_room(frame.stream):
+            return PeerError(
+                "G571",
+                f"{device} has too many streams",
+                why=f"a device has at most {self._streams_max}, and each is remembered",
+                fix="send fewer streams; a stream's name must not vary with the data",
+            )
+        known = self._schemas(False)
+        if known and frame.fingerprint not in known.get(frame.stream, ()):
+            known = self._schemas(True)
+        if known and frame.stream not in known:
+            return PeerError(
+                "G572",
+                f"{program} has no stream {frame.stream}",
+                why="none of its plans sends one from a device",
+                fix="run the program's present plan on the device",
+            )
+        if known and frame.count and frame.fingerprint not in known[frame.stream]:
+            return PeerError(
+                "G573",
+                f"{frame.stream} has no schema {frame.fingerprint}",
+                why="no plan of the program has encoded the stream with a schema of that fingerprint",
+                fix="run the program's present plan on the device",
+            )
+        return None
+
+    def _has_room(self, stream: str) -> bool:
+        return stream in self._promises or len(self._promises) < self._streams_max
+
+    def _entries(self, frame: Data, now_us: int) -> list[Entry]:
+        """The frame as an entry, after the clock that places it where that is decided just now."""
+        placed = self._clocks.place(frame.clock, now_us=now_us)
+        clock, mark = frame.clock, placed.mark
+        entries = [self._clock_entry(mark, now_us)] if placed.decided and mark is not None else []
+        orders = self._orders.setdefault(frame.stream, {})
+        promise_us = NO_INSTANT if frame.promise_us is None else frame.promise_us + placed.shift_us
+        self._promises[frame.stream] = max(promise_us, self._promises.get(frame.stream, NO_INSTANT))
+        entries.append(
+            Entry(
+                kind=Kind.DATA,
+                device=self._enrolled.device,
+                user=self._enrolled.user,
+                stream=frame.stream,
+                schema=frame.fingerprint,
+                codec=frame.codec,
+                session="" if clock is None else clock.session.hex(),
+                gaps=_gaps(frame),
+                epoch=orders.setdefault(frame.epoch, len(orders)),
+                epoch_counter=frame.epoch.counter,
+                epoch_nonce=int.from_bytes(frame.epoch.nonce, "little", signed=True),
+                first=frame.first,
+                count=frame.count,
+                upto=frame.upto,
+                shift_us=placed.shift_us,
+                clock_segment=0 if mark is None else mark.segment,
+                clock_offset_us=0 if mark is None else mark.offset_us,
+                clock_error_us=0 if mark is None else mark.error_us,
+                wall_us=NO_INSTANT if clock is None or clock.wall_us is None else clock.wall_us,
+                base_us=NO_INSTANT if clock is None or mark is None else clock.reading_us + mark.offset_us,
+                span_us=0 if clock is None else clock.span_us,
+                promise_us=promise_us,
+                lost_refused=frame.lost.refused,
+                lost_dropped=frame.lost.dropped,
+                lost_thinned=frame.lost.thinned,
+                received_us=now_us,
+                payload=frame.payload,
+            )
+        )
+        return entries
+
+    def _clock_entry(self, mark: ClockMark, now_us: int) -> Entry:
+        return Entry(
+            kind=Kind.CLOCK,
+            device=self._enrolled.device,
+            user=self._enrolled.user,
+            session=mark.session,
+            clock_segment=mark.segment,
+            clock_offset_us=mark.offset_us,
+            clock_error_us=mark.error_us,
+            received_us=now_us,
+        )
+
+
+def epoch_of(counter: int, nonce: int) -> Epoch:
+    """An epoch as the log writes it."""
+    return Epoch(counter, nonce.to_bytes(8, "little", signed=True))
+
+
+def _accounted(turn: Turn) -> list[Data]:
+    return [*(frame for frame, _ in turn.taken), *turn.duplicates]
+
+
+def _gaps(frame: Data) -> str:
+    if not frame.gaps:
+        return ""
+    return msgspec.json.encode([[gap.at, gap.skipped, gap.rows] for gap in frame.gaps]).decode()
