@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "demo": "show a program running live in one process",
     "run": "run a program: gateway, Spark and queries as one thing",
     "doctor": "say what this machine has for Catchment, what is missing, and how to get it",
+    "gateway": "run the service that devices talk to, and look after its devices",
 }
 
 _COULD_NOT, _INTERRUPTED = 2, 130
