@@ -27,6 +27,9 @@ from catchment.sync.frame import Ack, Beat, Bye, Data, Error, Frame, Hello, Welc
 _TRY_AGAIN = frozenset({"G504", "G505", "G506", "G507", "G517", "G518", "G556", "G557"})
 """Refusals that pass: the same message is welcome later."""
 
+_ELSEWHERE = frozenset({"G504", "G505", "G518"})
+"""Refusals that mean that this gateway does not write the partition any more."""
+
 
 class Heard(NamedTuple):
     """A frame, and its bytes."""
@@ -255,7 +258,7 @@ class Turns:
     def _failed(self, device: Device, turn: Turn, failure: CatchmentError, hello: Hello | None) -> Reply:
         """Nothing of the turn is in the log: forget what was taken, and say so."""
         self._tally.refused(failure)
-        if not self._is_current(device):
+        if failure.code in _ELSEWHERE or not self._is_current(device):
             self._devices.drop(device.enrolled.device)
             return Reply([self._connections.moved(device.partition)], over=True)
         device.uplink = self._uplink(device.enrolled, device.writer)
