@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from catchment.engines.edge.reach import feeds_back, meets
-from catchment.engines.edge.wiring import Edge, Take, Wiring
+from catchment.engines.edge.wiring import Edge, Promise, Take, Wiring
 from catchment.errors import ProgramError
 from catchment.operators.contract import Port, Snapshot
 from catchment.plan.graph import Graph
@@ -44,14 +44,18 @@ class EdgeEngine:
         self.graph = graph
         self._on_failure = on_failure
         self._outputs: dict[Edge, Take] = {}
+        self._promises: dict[Edge, Promise] = {}
         self._wiring: Wiring | None = None
         self._entries: dict[str, Port] = {}
         # Of each source step: whether its entries have to be finished by rounds, and whether events wait in those.
         self._rounds: dict[str, tuple[bool, bool]] = {}
         self._returned: dict[str, list[tuple[int, Source, Row]]] = {}
 
-    def on_output(self, edge: Edge, take: Take) -> None:
-        """Call `take(number, at, source, row)` with each element that the port gives, numbered from 0."""
+    def on_output(self, edge: Edge, take: Take, *, progress: Promise | None = None) -> None:
+        """Call `take(number, at, source, row)` with each element that the port gives, numbered from 0.
+
+        With `progress`, call that with each promise that the port gives: (source, nothing older than this is to come).
+        """
         name, port = edge
         vertex = next((vertex for vertex in self.graph.vertices if vertex.id == name), None)
         if vertex is None or not 0 <= port < len(vertex.schemas):
@@ -70,6 +74,8 @@ class EdgeEngine:
                 fix="call on_output for each output that is wanted, then feed the engine",
             )
         self._outputs[edge] = take
+        if progress is not None:
+            self._promises[edge] = progress
 
     def element(self, step: str, at: int, source: Source, row: Row) -> None:
         """An element enters at a source step."""
@@ -140,7 +146,7 @@ class EdgeEngine:
     def wiring(self) -> Wiring:
         """The connected operators; connected on first use, when it is known what takes the outputs."""
         if self._wiring is None:
-            wiring = self._wiring = Wiring(self.graph, self._outputs, self._on_failure, self._bring)
+            wiring = self._wiring = Wiring(self.graph, self._outputs, self._on_failure, self._bring, self._promises)
             self._entries = wiring.entries
             for start in wiring.entries:
                 self._rounds[start] = (feeds_back(self.graph, start), meets(self.graph, (start,)))

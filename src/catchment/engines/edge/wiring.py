@@ -27,16 +27,23 @@ Edge: TypeAlias = tuple[str, int]
 """A vertex's id and the number of one of its output ports."""
 Take: TypeAlias = Callable[[int, int, Source, Row], None]
 """Takes what a port gives: (number, time, source, row), where numbers count from 0."""
+Promise: TypeAlias = Callable[[Source, int], None]
+"""Takes the promises that a port gives: (source, nothing older than this is to come)."""
 
 
 @dataclass
 class Wiring:
-    """A connected graph. `outputs` says what takes what ports give, and `loop` takes what feedback edges are given."""
+    """A connected graph.
+
+    `outputs` says what takes what ports give, `promises` what takes their promises, and `loop` takes what feedback
+    edges are given.
+    """
 
     graph: Graph
     outputs: dict[Edge, Take]
     fail: Callable[[str, RowError, Row], None]
     loop: Callable[[str, int, Source, Row], None]
+    promises: dict[Edge, Promise] = field(default_factory=dict)
     rounds: Rounds = field(default_factory=Rounds)
     operators: dict[str, Operator] = field(default_factory=dict)
     entries: dict[str, Port] = field(default_factory=dict)
@@ -166,7 +173,7 @@ class Wiring:
             for start in loops:
                 bring(start, at, source, row)
 
-        return Port(give, NOWHERE.progress, NOWHERE.presence, NOWHERE.tick)
+        return Port(give, self.promises.get(edge, NOWHERE.progress), NOWHERE.presence, NOWHERE.tick)
 
 
 def _counter(count: list[int]) -> Callable[[int, Source, Row], None]:
