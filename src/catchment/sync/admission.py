@@ -1,20 +1,22 @@
 """A gateway's word on who speaks: one live copy of a device at a time, told from retries, restarts and late messages.
 
-A device opens a new epoch at each start, and each welcome hands it a token that its next hello shows, under a nonce that it
-keeps until it was answered. So of a live copy, a hello either repeats the last nonce (its welcome was lost) or shows
-the last token. One that does neither is a message that comes late, or another live copy; a challenge tells which, for a
-message cannot answer. A new epoch has to answer one too before it supersedes the last, since a late first hello of a start
-long gone would look the same.
+A device opens a new epoch at each start. Its hellos have a random nonce, which it keeps until it was welcomed, and
+bring the token of its last welcome, which is the nonce that was welcomed. So a live copy, and nobody else, brings the
+nonce that was admitted last, as the one or the other: its history is a chain, and whatever of it is lost, late or
+repeated, the device is at its end or one step before. A hello that brings neither is a message that comes late, or
+another live copy; a challenge tells which, for a message cannot answer. A new epoch has to answer one too before it
+supersedes the last, since a late first hello of a start long gone would look the same.
 
-Promises: a restart, a retry, a lost or repeated or reordered message never ends in quarantine; two copies that both stay
-alive always do, whether the second came from a restored backup, a cloned disk or a resumed snapshot. An Admission lives as
-long as its gateway owns the device's partition, and no longer: what another gateway saw meanwhile is not in it.
+Promises: a restart, a retry, a lost or repeated or reordered message never ends in quarantine; two copies that both
+speak on always do, whether the second came from a restored backup, a cloned disk or a resumed snapshot. An Admission
+lives as long as its gateway owns the device's partition, and no longer: what another gateway saw meanwhile is not in
+it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -26,25 +28,21 @@ TABLE = Table(
     "admission",
     ("unheard", "admitted", "quarantined"),
     (
-        Rule(
-            "adopt",
-            ("unheard",),
-            "a hello of the newest known epoch, or of any if none is known",
-            "admitted",
-            "welcome",
-        ),
-        Rule("return", ("admitted",), "a hello with the last token", "", "welcome with a new token; it displaces"),
+        Rule("adopt", ("unheard",), "a first hello ever, or one that answers its challenge", "admitted", "welcome"),
+        Rule("return", ("admitted",), "a hello with the last token", "", "welcome with its nonce as token"),
         Rule("retry", ("admitted",), "a hello with the last nonce", "", "the same welcome again"),
-        Rule("challenge new", ("unheard", "admitted"), "a hello of an unknown epoch", "", "challenge it"),
-        Rule("supersede", ("unheard", "admitted"), "an unknown epoch answers its challenge", "admitted", "welcome"),
-        Rule("challenge old", ("unheard", "admitted"), "any other hello", "", "challenge it"),
-        Rule("revive", ("unheard",), "an older epoch answers its challenge", "admitted", "welcome"),
-        Rule("two copies", ("admitted",), "any other hello answers its challenge", "quarantined", "refuse both [S417]"),
+        Rule("challenge", ("unheard", "admitted"), "any other hello", "", "challenge it"),
+        Rule("supersede", ("admitted",), "an epoch never met answers its challenge", "", "welcome; it displaces"),
+        Rule(
+            "two copies", ("admitted",), "an epoch that was met answers its challenge", "quarantined", "refuse [S417]"
+        ),
         Rule("turn away", ("quarantined",), "a hello", "", "refuse [S417]"),
         Rule("release", ("quarantined",), "a person says which copy may live", "unheard", "as if never heard"),
     ),
 )
 """Per device."""
+CHALLENGES_KEPT = 8
+"""So many challenges wait for an answer at a time; one that was forgotten is given anew."""
 
 
 class Admit(msgspec.Struct, frozen=True):
@@ -52,7 +50,7 @@ class Admit(msgspec.Struct, frozen=True):
 
     token: bytes
     supersedes: bool
-    """Whether this is the first contact of a new epoch."""
+    """Whether this is the first contact of an epoch."""
 
 
 class Challenge(msgspec.Struct, frozen=True):
@@ -72,14 +70,8 @@ class TurnAway(msgspec.Struct, frozen=True):
 Decision: TypeAlias = Admit | Challenge | TurnAway
 
 
-class _Asked(NamedTuple):
-    challenge: bytes
-    epoch: Epoch
-    nonce: bytes
-
-
 class Admission(Machine):
-    """One device at one gateway. `epochs` are those in the log, in the order of first contact."""
+    """One device at one gateway. `epochs` are those that the log has of it, in any order."""
 
     def __init__(
         self,
@@ -90,61 +82,60 @@ class Admission(Machine):
         watch: Watch | None = None,
     ) -> None:
         super().__init__(TABLE, "quarantined" if quarantined else "unheard", watch)
+        self.epoch: Epoch | None = None
+        """The epoch of the copy that was admitted last."""
         self._fresh_token = fresh_token
-        self._epochs = list(epochs)
+        self._met = set(epochs)
         self._nonce = b""
-        self._token = b""
-        self._asked: _Asked | None = None
-
-    @property
-    def epoch(self) -> Epoch | None:
-        """The newest epoch."""
-        return self._epochs[-1] if self._epochs else None
+        self._asked: dict[bytes, Epoch] = {}
 
     def hello(self, frame: Hello) -> Decision:
         """What to answer."""
         if self.state == "quarantined":
             self.take("turn away")
             return TurnAway(_two_copies(frame.device), news=False)
-        if self.state == "unheard" and self.epoch in (None, frame.epoch):
+        if self.state == "unheard" and (not self._met or self._answers(frame)):
+            # Of several epochs in a log, the order of their data does not say which one is alive: an answer does.
             return self._admit("adopt", frame)
         if self.state == "admitted" and frame.epoch == self.epoch:
             if frame.nonce == self._nonce:
                 self.take("retry")
-                return Admit(self._token, supersedes=False)
-            if frame.token == self._token:
+                return Admit(self._nonce, supersedes=False)
+            if frame.token == self._nonce:
                 return self._admit("return", frame)
-        if self._answers(frame):
-            if frame.epoch not in self._epochs:
+        if self.state == "admitted" and self._answers(frame):
+            if frame.epoch not in self._met:
                 return self._admit("supersede", frame)
-            if self.state == "unheard":
-                # An epoch that the log calls older is the one alive, and nobody else has spoken: a snapshot was resumed.
-                # Its numbers are not to be trusted, but until a second copy speaks there is nobody to confuse it with.
-                return self._admit("revive", frame)
             self.take("two copies")
             return TurnAway(_two_copies(frame.device), news=True)
-        self.take("challenge new" if frame.epoch not in self._epochs else "challenge old")
-        self._asked = _Asked(self._fresh_token(), frame.epoch, frame.nonce)
-        return Challenge(self._asked.challenge)
+        self.take("challenge")
+        return Challenge(self._ask(frame))
 
     def release(self) -> None:
         """Somebody has seen to it that one copy is left."""
         self.take("release")
-        self._nonce = self._token = b""
-        self._asked = None
+        self.epoch, self._nonce = None, b""
+        self._asked.clear()
+
+    def _ask(self, frame: Hello) -> bytes:
+        while len(self._asked) >= CHALLENGES_KEPT:
+            del self._asked[next(iter(self._asked))]
+        challenge = self._fresh_token()
+        self._asked[challenge] = frame.epoch
+        return challenge
 
     def _answers(self, frame: Hello) -> bool:
-        return self._asked is not None and self._asked == _Asked(frame.token, frame.epoch, frame.nonce)
+        return self._asked.get(frame.token) == frame.epoch
 
     def _admit(self, rule: str, frame: Hello) -> Admit:
         self.take(rule)
-        new = frame.epoch not in self._epochs
-        if new:
-            self._epochs.append(frame.epoch)
-        # A challenge given before this moment proves nothing any more: whoever answers it may have died since.
-        self._asked = None
-        self._nonce, self._token = frame.nonce, self._fresh_token()
-        return Admit(self._token, supersedes=new)
+        new = frame.epoch not in self._met
+        if frame.epoch != self.epoch:
+            # A challenge of before proves nothing any more: whoever answered it may have died since.
+            self._asked.clear()
+        self._met.add(frame.epoch)
+        self.epoch, self._nonce = frame.epoch, frame.nonce
+        return Admit(self._nonce, supersedes=new)
 
 
 def _two_copies(device: str) -> PeerError:

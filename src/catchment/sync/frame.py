@@ -62,8 +62,8 @@ _Names: TypeAlias = Annotated[tuple[Name, ...], Meta(max_length=64)]
 class Hello(Part, frozen=True, array_like=True):
     """The first message of a connection or of an HTTP body: who speaks, with what proof, and what it can do.
 
-    `nonce` is new for each greeting that was answered, and repeats while none was; `token` is what the last welcome
-    gave, or the challenge being answered. Together they tell a retry from a second live copy of the device.
+    `nonce` is random, and repeated until a welcome answers it; `token` is what the last welcome of this epoch gave, or
+    the challenge being answered. Together they tell a retry from a second live copy of the device: see `admission`.
     """
 
     device: Name

@@ -72,9 +72,10 @@ TABLE = Table(
 
 
 class _Flight(NamedTuple):
-    first: int
     upto: int
     sent_us: int
+    records: int
+    size: int
 
 
 class _Lane(Machine):
@@ -134,15 +135,20 @@ class Sender:
         """Whether a frame of that stream may go now."""
         return self.has_room and now_us >= self._lane(stream).paused_until_us
 
-    def under_way(self, stream: str) -> int:
-        """Numbers of that stream that are under way."""
-        return sum(flight.upto - flight.first for flight in self._lane(stream).flights)
+    def under_way(self, stream: str) -> tuple[int, int]:
+        """Elements and bytes of that stream that are under way."""
+        flights = self._lane(stream).flights
+        return sum(flight.records for flight in flights), sum(flight.size for flight in flights)
 
-    def is_overdue(self, now_us: int) -> bool:
-        """Whether something has been under way for longer than patience allows: connect anew."""
-        return any(
-            lane.flights and now_us - lane.flights[0].sent_us > self._patience_us for lane in self._lanes.values()
-        )
+    def paused_until_us(self, stream: str) -> int:
+        """Until when the receiver asked the stream to wait."""
+        return self._lane(stream).paused_until_us
+
+    @property
+    def overdue_at_us(self) -> int | None:
+        """When what is under way will have been for longer than patience allows: then connect anew."""
+        sent = [lane.flights[0].sent_us for lane in self._lanes.values() if lane.flights]
+        return min(sent) + self._patience_us if sent else None
 
     # -- what the driver tells -----------------------------------------------------------------------------------
 
@@ -168,11 +174,11 @@ class Sender:
         lane.epoch, lane.next = epoch, max(number, lane.acknowledged.get(epoch, 0))
         lane.went_back_to = None
 
-    def sent(self, stream: str, upto: int, *, now_us: int) -> None:
-        """A frame from the position up to there has left."""
+    def sent(self, stream: str, upto: int, *, now_us: int, records: int = 0, size: int = 0) -> None:
+        """A frame from the position up to there has left, with so many elements of so many bytes in the store."""
         lane = self._lane(stream)
         lane.take("sent")
-        lane.flights.append(_Flight(lane.next, upto, now_us))
+        lane.flights.append(_Flight(upto, now_us, records, size))
         lane.next = upto
 
     def ended(self, stream: str) -> None:
@@ -190,13 +196,14 @@ class Sender:
         """So much is durable at the other end. Returns the marks that were news, for the store to forget."""
         return tuple([mark for mark in marks if self._acknowledged(mark, now_us)])
 
-    def refused(self, mark: Mark, *, retry_at_us: int = 0) -> None:
-        """The receiver wants the stream from that mark on."""
+    def refused(self, mark: Mark, *, retry_at_us: int | None = None) -> None:
+        """The receiver wants the stream from that mark on; with `retry_at_us`, not before."""
         lane = self._lane(mark.stream)
-        lane.paused_until_us = max(lane.paused_until_us, retry_at_us)
         if lane.epoch != mark.epoch:
             return
-        if lane.went_back_to == mark.upto:
+        if retry_at_us is not None:
+            lane.paused_until_us = max(lane.paused_until_us, retry_at_us)
+        elif lane.went_back_to == mark.upto:
             # Every frame that was behind the missing one is refused in the same words. One answer is enough; if the
             # frame that was sent again is lost too, patience ends the connection.
             lane.take("repeated refusal")

@@ -1,7 +1,7 @@
 """A device's conversation with a gateway: greeting, proof of life, moves, refusals, signs of life, goodbye.
 
-Promises: credentials go out in the first frame and nowhere else; nothing is sent before a gateway welcomed this start of
-the device, unless it welcomed it before and the driver is eager; a gateway that refuses is asked again only when it
+Promises: credentials go out in the first frame and nowhere else; nothing is sent before a gateway welcomed this start
+of the device, unless it welcomed it before and the driver is eager; a gateway that refuses is asked again only when it
 allows. Knows times and nonces it is given. Must not know streams' contents, stores, sockets or clocks.
 """
 
@@ -12,13 +12,15 @@ from typing import TypeAlias
 
 import msgspec
 
-from catchment.sync.frame import VERSIONS, Beat, Bye, Epoch, Error, Frame, Hello, Mark, Moved, PlanOffer, Welcome
+from catchment.sync.frame import VERSIONS, Beat, Bye, Epoch, Error, Frame, Hello, Mark, Moved, Welcome
 from catchment.sync.table import Machine, Rule, Table, Watch
 
 BACK_OFF_US = 1_000_000
 BACK_OFF_US_MAX = 300_000_000
 BARRED_US = 3_600_000_000
 """A refusal that names no time to try again is tried again after this: somebody may have put it right."""
+ANSWER_US = 30_000_000
+"""A hello that has no answer by then gets none."""
 BEAT_US = 60_000_000
 """With nothing else to say, a connection shows signs of life this often."""
 
@@ -32,9 +34,13 @@ TABLE = Table(
         Rule("challenge again", ("proving",), "another challenge", "", "say hello again with the newer one"),
         Rule("moved", ("greeting", "proving", "joined"), "a moved", "apart", "connect to the gateway that it names"),
         Rule("refused", ("greeting", "proving", "joined"), "an error, with a time", "apart", "try again at that time"),
-        Rule("barred", ("greeting", "proving", "joined"), "an error, without a time", "barred", "try again in an hour"),
+        Rule("barred", ("greeting", "proving"), "an error, without a time", "barred", "try again in an hour"),
+        Rule("rebuked", ("joined",), "an error, without a time", "apart", "try again, ever less often"),
         Rule("bye", ("greeting", "proving", "joined"), "a bye from the gateway", "apart", "try again soon"),
         Rule("lost", ("greeting", "proving", "joined"), "the transport is gone", "apart", "try again, ever less often"),
+        Rule(
+            "finished", ("greeting", "proving", "joined"), "a single exchange is over", "apart", "connect when needed"
+        ),
         Rule("leave", ("greeting", "proving", "joined"), "the device stops", "apart", "say bye"),
         Rule(
             "stale", ("apart", "greeting", "proving", "joined", "barred"), "an answer to another hello", "", "ignore it"
@@ -82,13 +88,7 @@ class Parted(msgspec.Struct, frozen=True):
     error: Error | None = None
 
 
-class Offered(msgspec.Struct, frozen=True):
-    """The gateway has a plan for us."""
-
-    offer: PlanOffer
-
-
-Action: TypeAlias = Send | Joined | Parted | Offered
+Action: TypeAlias = Send | Joined | Parted
 
 
 class Session(Machine):
@@ -162,7 +162,7 @@ class Session(Machine):
     def finished(self) -> None:
         """A transport that carries one exchange has carried it: an HTTP request was answered. Nothing is wrong."""
         if self.state not in {"apart", "barred"}:
-            self.take("lost")
+            self.take("finished")
 
     def leave(self, now_us: int, *, reason: str = "", sleep_us: int | None = None) -> list[Action]:
         """Stop in good order."""
@@ -171,10 +171,10 @@ class Session(Machine):
         self.take("leave")
         return [Send(Bye(reason, sleep_us)), Parted(now_us + (sleep_us or 0))]
 
-    def heard(self, frame: Welcome | Error | Moved | PlanOffer | Bye, clocks: Clocks) -> list[Action]:
-        """A frame from the gateway about the conversation itself."""
-        if isinstance(frame, PlanOffer):
-            return [Offered(frame)]
+    def heard(self, frame: Frame, clocks: Clocks) -> list[Action]:
+        """A frame from the gateway about the conversation itself; of any other, nothing follows here."""
+        if not isinstance(frame, Welcome | Error | Moved | Bye):
+            return []
         if self.state in {"apart", "barred"}:
             self.take("stale")
             return []
@@ -190,11 +190,15 @@ class Session(Machine):
                 self.take("bye")
                 return [Parted(clocks.reading_us + (frame.sleep_us or BACK_OFF_US))]
 
-    def beat(self, clocks: Clocks) -> Beat | None:
-        """A sign of life, if it is time for one. Every message with data begins with one anyhow: see `uplink`."""
-        if not self.is_joined or clocks.reading_us - self._said_us < BEAT_US:
-            return None
-        return self.stamp(clocks)
+    @property
+    def overdue_at_us(self) -> int | None:
+        """When a hello has waited too long for its answer: the connection is taken for dead."""
+        return self._said_us + ANSWER_US if self.state in {"greeting", "proving"} else None
+
+    @property
+    def beat_at_us(self) -> int:
+        """When a sign of life is due, if nothing else is said."""
+        return self._said_us + BEAT_US
 
     def stamp(self, clocks: Clocks) -> Beat:
         """What a message begins with: the boot clock as it leaves."""
@@ -210,6 +214,7 @@ class Session(Machine):
             self._hello = msgspec.structs.replace(
                 self._hello, token=frame.challenge, reading_us=clocks.reading_us, wall_us=clocks.wall_us
             )
+            self._said_us = clocks.reading_us
             return [Send(self._hello)]
         self.take("welcome")
         self._token, self._nonce, self._attempts = frame.token, b"", 0
@@ -220,6 +225,9 @@ class Session(Machine):
         if frame.nonce and frame.nonce != self._nonce:
             self.take("stale")
             return []
+        if frame.retry_after_us is None and self.state == "joined":
+            self.take("rebuked")
+            return [Parted(self._later(now_us), error=frame)]
         if frame.retry_after_us is None:
             self.take("barred")
             return [Parted(now_us + BARRED_US, error=frame)]

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import msgspec
 
+from catchment.errors import ProgramError
 from catchment.program.sync import REFUSE, Bound
 from catchment.program.types import Row, Schema
 from catchment.sync.codecs.packed import pack_row, unpack_row
@@ -20,6 +21,9 @@ from catchment.sync.outbox.bounds import Fill, forget, trim
 from catchment.sync.outbox.database import Database, damaged, seal
 from catchment.sync.outbox.register import Register
 from catchment.sync.outbox.run import Entry, Position, Run, Stamp, cut, gaps_between
+
+ELEMENT_BYTES_MAX = 1024 * 1024
+"""A larger element is refused: every gateway takes frames of twice this."""
 
 
 class Appended(msgspec.Struct, frozen=True):
@@ -156,8 +160,15 @@ class Queue:
         """Give the elements the next numbers; what the bound does not take is given up as it says."""
         packed = [pack_row(schema, row) for row in rows]
         for row in packed:
-            # What cannot be read back would block the stream for ever: better refused here, in the step that made it.
+            # What cannot be read back or sent would block the stream for ever: refused here, in the step that made it.
             unpack_row(schema, row)
+            if len(row) > ELEMENT_BYTES_MAX:
+                raise ProgramError(
+                    "S435",
+                    f"an element of {stream} has {len(row)} bytes",
+                    why=f"a frame carries elements of at most {ELEMENT_BYTES_MAX} bytes",
+                    fix="store what is large elsewhere and send its address, or append it in pieces",
+                )
         fill = self._fill(stream)
         fits = fill.fitting(packed) if fill.bound.when_full == REFUSE else len(packed)
         shape, clock = self._register.schema_id(schema), self._register.stamp_id(stamp)

@@ -100,6 +100,11 @@ class Outbox:
         """Elements given up while the disk took nothing, not even their count: held here until it does."""
         return sum(self._uncounted.values())
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, which what is written now joins."""
+        return self._database is not None and self._database.in_transaction
+
     # -- writing -------------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -140,7 +145,7 @@ class Outbox:
         Inside a transaction a failing disk raises, since the caller's state would be ahead of its outputs. Outside one,
         what the disk does not take is refused and counted.
         """
-        if self._in_transaction:
+        if self.in_transaction:
             return self._ready()[1].append(stream, schema, rows, stamp, readings_us)
         try:
             with self.transaction():
@@ -151,7 +156,7 @@ class Outbox:
 
     def give_up(self, stream: str, count: int, *, thinned: bool = False) -> None:
         """Count elements that were not appended: lost with a transaction that failed, or left out on purpose."""
-        if self._in_transaction:
+        if self.in_transaction:
             self._ready()[1].give_up(stream, count, thinned=thinned)
             return
         try:
@@ -263,10 +268,6 @@ class Outbox:
         self._database = self._queue = self._inbox = None
 
     # -- how -----------------------------------------------------------------------------------------------------
-
-    @property
-    def _in_transaction(self) -> bool:
-        return self._database is not None and self._database.in_transaction
 
     def _count(self, stream: str, count: int) -> None:
         """Hold a count until the disk takes it, which on a full one may be at once: there is ballast now."""
