@@ -91,6 +91,11 @@ def cos(value: float) -> float:
     return math.cos(value) if -_INF < value < _INF else _NAN
 
 
+def atan2(y: float, x: float) -> float:
+    """The angle of a point; adding 0.0 takes the sign from a zero, with which the angle would turn."""
+    return math.atan2(y + 0.0, x + 0.0)
+
+
 def floor(value: float) -> float:
     """The next whole number below; beyond 2^53 every float is whole."""
     return float(math.floor(value)) if -_WHOLE_MAX < value < _WHOLE_MAX else value
@@ -248,7 +253,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "pow": power,
     "sin": sin,
     "cos": cos,
-    "atan2": math.atan2,
+    "atan2": atan2,
     "radians": math.radians,
     "degrees": math.degrees,
     "floor": floor,

@@ -93,7 +93,7 @@ class Waiting(Operator):
         def tick(now: int) -> None:
             groups = tracker.tick(port, now)
             self.due(groups)
-            self.clock(now)
+            self.clock(tracker.now(port) or now)
             self._promise(groups)
             self._tick(port, now)
 
