@@ -8,6 +8,7 @@ import itertools
 import os
 import random
 import re
+import shutil
 import signal
 import ssl
 import subprocess
@@ -219,5 +220,30 @@ def test_of_two_gateways_one_is_killed_and_the_other_takes_over(tmp_path: Path) 
         await _while_sending(phones, kill)
         assert one.stop() == 0
         _check(tmp_path, phones, at_least=10)
+
+    asyncio.run(story())
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_with_a_certificate_a_gateway_speaks_tls_and_nothing_else(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    words = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=127.0.0.1"
+    words += f" -addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {certificate}"
+    subprocess.run(words.split(), check=True, capture_output=True)
+
+    async def story() -> None:
+        gateway = Gateway(tmp_path / "data", "one", 0, "--certificate", str(certificate), "--key", str(key))
+        await gateway.start()
+        context = ssl.create_default_context(cafile=str(certificate))
+        (phone,) = _phones(tmp_path / "data", 1, [gateway.port])
+        phone.context = context
+        async with httpx.AsyncClient(verify=context) as client:
+            assert (await client.get(f"https://127.0.0.1:{gateway.port}/ready")).status_code == 200
+        async with httpx.AsyncClient() as plain:
+            with pytest.raises(httpx.HTTPError):
+                await plain.get(f"http://127.0.0.1:{gateway.port}/ready")
+        await _while_sending([phone], lambda: asyncio.sleep(0.7))
+        assert gateway.stop() == 0
+        _check(tmp_path / "data", [phone], at_least=5)
 
     asyncio.run(story())
