@@ -23,6 +23,8 @@ from catchment.errors import CatchmentError
 COMMANDS: dict[str, str] = {
     "demo": "show a program running live in one process",
     "run": "run a program: gateway, Spark and queries as one thing",
+    "status": "say what runs in a data directory",
+    "stop": "end what runs in a data directory, cleanly",
     "doctor": "say what this machine has for Catchment, what is missing, and how to get it",
     "gateway": "run the service that devices talk to, and look after its devices",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run until interrupted; then stop cleanly."""
     from catchment.cloud.supervisor import Options, Supervisor
+    from catchment.gateway.journal import write_to
     from catchment.plan.build import build
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    write_to(sys.stderr)
     for noisy in ("py4j", "pyspark"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     told: list[int] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import logging
 import signal
 import subprocess
 import sys
@@ -13,8 +12,8 @@ import urllib.request
 from pathlib import Path
 
 from catchment.errors import PeerError
+from catchment.gateway.journal import say
 
-logger = logging.getLogger("catchment.cloud")
 READY_S_MAX = 60.0
 STOP_S_MAX = 15.0
 _PR_SET_PDEATHSIG = 1
@@ -37,7 +36,7 @@ class GatewayProcess:
     def start(self) -> None:
         """Start it."""
         self._process = subprocess.Popen(self._command, preexec_fn=_end_with_parent, start_new_session=True)
-        logger.info("gateway started", extra={"process": self._process.pid})
+        say("gateway_started", process=self._process.pid)
 
     def keep(self) -> None:
         """Start it again if it died, later each time."""
@@ -48,7 +47,7 @@ class GatewayProcess:
             self._failures += 1
             wait_s = min(30.0, 0.1 * 2 ** min(self._failures, 10))
             self._start_at_s = time.monotonic() + wait_s
-            logger.error("gateway died", extra={"code": self._process.returncode, "again_s": wait_s})
+            say("gateway_died", code=self._process.returncode, again_s=wait_s)
             self._process = None
         elif self._failures and self._ready():
             self._failures = 0

@@ -13,8 +13,8 @@ supervisor dies, however it dies, the gateway and Spark end with it, and the nex
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
+import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +30,7 @@ from catchment.cloud.sinks.downlink import DownlinkSink
 from catchment.cloud.sinks.quarantine import QuarantineSink
 from catchment.engines.spark.session import start_session
 from catchment.errors import ProgramError
+from catchment.gateway.journal import say
 from catchment.gateway.stores import open_plans
 from catchment.plan import document
 from catchment.plan.physical import Part, Plan
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-logger = logging.getLogger("catchment.cloud")
 RESTART_S_MAX = 60.0
 LOOP_S = 0.2
 
@@ -94,40 +94,43 @@ class Supervisor:
 
     def run(self) -> None:
         """Run until told to stop, then stop all that was started, queries at the end of a batch."""
-        held = lease.take(self._home, self._plan.program)
-        gateway: GatewayProcess | None = None
-        spark: SparkSession | None = None
-        queries: list[_Query] = []
-        try:
+        with contextlib.ExitStack() as ending:
+            held = lease.take(self._home, self._plan.program)
+            ending.callback(held.release)
+            queries: list[_Query] = []
+            ending.callback(lambda: self._say("stopped", held.generation, queries))
             self._settle()
             open_plans(self._options.data).publish(self._plan.program, document.write(self._plan))
             gateway = GatewayProcess(self._options.data, self._options.host, self._options.port)
+            ending.callback(gateway.stop)
             gateway.start()
             self._say("starting", held.generation, queries)
             gateway.wait_ready()
+            handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
             spark = start_session(
                 f"catchment {self._plan.program}",
                 self._options.master,
                 self._options.spark,
                 quick=self._options.quick,
             )
-            queries = [self._query(part, held.generation) for part in self._plan.at(CLOUD) if part.inputs]
+            for number, handler in handlers.items():  # Spark takes SIGINT for itself
+                signal.signal(number, handler)
+            ending.callback(_quietly, spark.stop)
+            queries += [self._query(part, held.generation) for part in self._plan.at(CLOUD) if part.inputs]
+            ending.callback(self._stop, queries)
             while not self._stopping():
                 gateway.keep()
                 for one in queries:
                     self._keep(spark, one)
                 self._say("running", held.generation, queries)
                 time.sleep(LOOP_S)
-        finally:
-            for one in queries:
-                if one.running is not None:
-                    one.running.stop()
-            if spark is not None:
-                spark.stop()
-            if gateway is not None:
-                gateway.stop()
-            self._say("stopped", held.generation, queries)
-            held.release()
+            self._say("stopping", held.generation, queries)
+
+    def _stop(self, queries: list[_Query]) -> None:
+        for one in queries:
+            if one.running is not None:
+                _quietly(one.running.stop)
+                one.running, one.trouble = None, "stopped"
 
     def _settle(self) -> None:
         """Refuse a plan whose cloud part differs from the one whose state is here."""
@@ -169,11 +172,12 @@ class Supervisor:
             one.failures += 1
             self._restarts += 1
             one.start_at_s = now + min(RESTART_S_MAX, 0.5 * 2 ** (one.failures - 1))
-            logger.error("query failed", extra={"part": one.part.name, "error": str(error)})
+            say("query_failed", part=one.part.name, error=one.trouble)
         if now >= one.start_at_s:
             reader = f"{self._plan.program}.{one.part.name.replace('@', '.')}"
             frame = query.results(spark, self._plan, one.part, str(self._options.data / "log"), {"reader": reader})
             checkpoint = str(self._home / one.part.name / "checkpoint")
+            say("query_starts", part=one.part.name, failures=one.failures)
             one.running = query.start(
                 frame, one.part.name, checkpoint, one.publisher, every_ms=self._options.trigger_ms
             )
@@ -195,6 +199,14 @@ class Supervisor:
         with contextlib.suppress(OSError):  # a full disk must not stop what still runs
             fresh.write_bytes(msgspec.json.encode(status))
             fresh.replace(self._home / "status.json")
+
+
+def _quietly(stop: Callable[[], None]) -> None:
+    """Stop a piece of Spark; where the whole group of processes was told to stop, its JVM may have gone first."""
+    try:
+        stop()
+    except Exception as error:
+        say("spark_went_first", error=str(error).partition("\n")[0])
 
 
 def check_runs(plan: Plan) -> None:

@@ -1,0 +1,47 @@
+"""`catchment stop`: end what runs in a data directory, at the end of a batch, and wait until it has ended."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import time
+from pathlib import Path
+
+from catchment.errors import ProgramError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments."""
+    parser.add_argument("program", nargs="?", help="the program's name; all of them, if not told")
+    parser.add_argument("--data", type=Path, default=Path("catchment-data"), help="where programs keep everything")
+    parser.add_argument("--within", type=float, default=60.0, metavar="S", help="give up after so long (default: 60)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask each supervisor to end; 0 once all have."""
+    from catchment.cloud.lease import held
+
+    homes = [path.parent for path in (arguments.data / "programs").glob("*/lease")]
+    running = {home: holder for home in homes if (holder := held(home)) is not None}
+    chosen = {home: holder for home, holder in running.items() if arguments.program in (None, home.name)}
+    if not chosen:
+        raise ProgramError(
+            "E039",
+            f"{arguments.program or 'nothing'} runs in {arguments.data}"
+            if arguments.program is None
+            else f"{arguments.program} does not run in {arguments.data}",
+            why=f"running there: {', '.join(sorted(home.name for home in running)) or 'no program'}",
+            fix="name another program or --data directory; `catchment status` lists them",
+        )
+    for holder in chosen.values():
+        os.kill(holder, signal.SIGTERM)
+    until = time.monotonic() + arguments.within
+    while time.monotonic() < until:
+        if all(held(home) is None for home in chosen):
+            print(f"stopped: {', '.join(sorted(home.name for home in chosen))}")
+            return 0
+        time.sleep(0.1)
+    still = [f"{home.name} (process {holder})" for home, holder in chosen.items() if held(home) is not None]
+    print(f"still running: {', '.join(still)}")
+    return 1
