@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 from catchment.errors import ProgramError
 
@@ -39,17 +40,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if any(status["state"] == "running" for status in found) else 1
 
 
-def truth(home: Path) -> dict[str, object]:
+def truth(home: Path) -> dict[str, Any]:
     """What a supervisor said of itself, corrected by whether it holds the lease."""
     from catchment.cloud.lease import held
 
-    status: dict[str, object] = json.loads((home / "status.json").read_bytes())
+    status: dict[str, Any] = json.loads((home / "status.json").read_bytes())
     holder = held(home)
     if holder is None and status["state"] != "stopped":
         status["state"] = "died"
-        status["queries"] = dict.fromkeys(_names(status["queries"]), "not running")
+        status["queries"] = dict.fromkeys(status["queries"], "not running")
     return status
-
-
-def _names(queries: object) -> list[str]:
-    return list(queries) if isinstance(queries, dict) else []

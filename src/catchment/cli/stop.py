@@ -28,9 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not chosen:
         raise ProgramError(
             "E039",
-            f"{arguments.program or 'nothing'} runs in {arguments.data}"
-            if arguments.program is None
-            else f"{arguments.program} does not run in {arguments.data}",
+            f"{arguments.program or 'a program'} is not running in {arguments.data}",
             why=f"running there: {', '.join(sorted(home.name for home in running)) or 'no program'}",
             fix="name another program or --data directory; `catchment status` lists them",
         )
