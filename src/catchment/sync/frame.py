@@ -133,7 +133,7 @@ class Data(Part, frozen=True, array_like=True):
     @property
     def skipped(self) -> int:
         """How many numbers within this frame's range were given up."""
-        return sum(gap.skipped * gap.rows for gap in self.gaps)
+        return sum([gap.skipped * gap.rows for gap in self.gaps]) if self.gaps else 0
 
     @property
     def upto(self) -> int:
