@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from catchment.plan.check import mistakes
 from catchment.plan.graph import Graph, graph_of
 from catchment.plan.physical import Plan
 from catchment.plan.place import place
+from catchment.plan.rewrites import rewritten
 from catchment.program.program import Program
 
 
@@ -17,6 +20,6 @@ def checked(program: Program) -> Graph:
     return graph
 
 
-def build(program: Program) -> Plan:
-    """The plan of a program, or the first of its mistakes."""
-    return place(checked(program))
+def build(program: Program, *, without: Collection[str] = ()) -> Plan:
+    """The plan of a program, or the first of its mistakes. `without` leaves rewrites out by name."""
+    return place(rewritten(checked(program), without))

@@ -56,13 +56,15 @@ class Graph(msgspec.Struct, frozen=True):
     """All vertices in an order in which each stands after its inputs, feedback aside.
 
     `loops` are the feedback edges: from a port back to the id of a `Feedback` step. `streams` says which port a stream
-    that the author named comes from; a rewrite that leaves no such port takes the name out.
+    that the author named comes from; a rewrite that leaves no such port takes the name out. `results` are the streams
+    that no step reads: with sinks and deliveries, they are what the program is for, and no rewrite changes them.
     """
 
     program: str
     vertices: tuple[Vertex, ...]
     loops: tuple[tuple[Port, str], ...] = ()
     streams: tuple[tuple[str, Port], ...] = ()
+    results: tuple[str, ...] = ()
 
     def vertex(self, name: str) -> Vertex:
         """The vertex of that id."""
@@ -130,7 +132,9 @@ def graph_of(program: Program) -> Graph:
     loops = tuple(
         ((visit(end.declared), end.port), visit(start)) for start, end in program.loops.values() if end is not None
     )
-    graph = Graph(program.name, tuple(vertices.values()), loops, streams)
+    read = {source for vertex in vertices.values() for source in vertex.inputs}
+    results = tuple(name for name, port in streams if port not in read)
+    graph = Graph(program.name, tuple(vertices.values()), loops, streams, results)
     return graph.replace(_policies(graph, program.policies))
 
 

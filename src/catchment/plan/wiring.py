@@ -23,6 +23,7 @@ class Wiring:
             if start in self.by_id:
                 self.looped[source].append(self.by_id[start])
         self.named: dict[Port, str] = {port: name for name, port in graph.streams}
+        self._results = {port for name, port in graph.streams if name in graph.results}
 
     def readers(self, port: Port) -> tuple[tuple[Vertex, int], ...]:
         """The vertices that read a port, each with the input that it reads it at; feedback aside."""
@@ -33,8 +34,13 @@ class Wiring:
         return bool(self._readers.get(port) or self.looped.get(port))
 
     def observed(self, port: Port) -> bool:
-        """Whether anything but steps may look at a port: it ends a stream that no step reads, or it goes round."""
-        return bool(self.looped.get(port)) or (port in self.named and not self._readers.get(port))
+        """Whether anything but steps may look at a port: it is one of the program's results, or it goes round."""
+        return bool(self.looped.get(port)) or port in self._results
+
+    def only_reader(self, port: Port) -> Vertex | None:
+        """The one vertex that a port is there for, if there is one and nothing else looks at the port."""
+        readers = self.readers(port)
+        return readers[0][0] if len(readers) == 1 and not self.observed(port) else None
 
     def below(self, vertex: Vertex) -> Iterator[Vertex]:
         """The vertices that read any output of this one, feedback included."""
