@@ -1,8 +1,8 @@
 """What a device knows of itself: the row that sampling rules are evaluated over.
 
-The battery comes from the machine; whether it is indoors, or on a metered link, only the platform can know, which writes it
-into a small JSON file that is read when it changes. Whether there is a connection, and how far behind the cloud is, comes
-from the sync streams. What is unknown has a value that slows nothing down.
+The battery comes from the machine; whether it is indoors, or on a metered link, only the platform can know, which
+writes it into a small JSON file that is read when it changes. Whether there is a connection, and how far behind the
+cloud is, comes from the sync streams. What is unknown has a value that slows nothing down.
 
 >>> told = Surroundings().told(connected=True, pressure=Pressure(slow_down=4.0))
 >>> told.row(), told.slow_down

@@ -1,9 +1,9 @@
 """Where a device's readings belong in time: at *reading + offset*, with one offset for each stretch of a session.
 
-A session is one boot, for which the gateway says an offset in its acknowledgements. Until it has, the session is bridged:
-from the wall clock, less what that was found to be wrong by when a gateway was last heard, and never before a moment
-that has been placed already. A later offset counts for readings from then on; what was placed stays. A slightly smaller
-one waits until nothing that was promised would be broken by it.
+A session is one boot, for which the gateway says an offset in its acknowledgements. Until it has, the session is
+bridged: from the wall clock, less what that was found to be wrong by when a gateway was last heard, and never before
+a moment that has been placed already. A later offset counts for readings from then on; what was placed stays. A
+slightly smaller one waits until nothing that was promised would be broken by it.
 
 Knows numbers that it is given, and gives its memory as bytes to be kept with what was placed by it.
 

@@ -61,6 +61,10 @@ class Intake:
         """Let go what the filter holds."""
         return self._store([], self._door, 0, None, flush=True)
 
+    def reload(self) -> None:
+        """A transaction around the last appends came to nothing: the filter goes back to what is stored."""
+        self._make_filter()
+
     def release_at_us(self) -> int | None:
         """The reading at which the filter has held its element long enough."""
         if self._filter is None or self._filter.held is None or self.policy.filter is None:

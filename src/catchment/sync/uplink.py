@@ -90,6 +90,14 @@ class Uplink:
             promises.append(Promise(stream, promised[1], promised[0].offset_us))
         return tuple(promises)
 
+    def is_due(self, clocks: Clocks) -> bool:
+        """Whether there is something to send now, for a driver that has to open an exchange first."""
+        return any(
+            self._outbox.start(stream) is not None
+            and (not self._unsent(stream)[0] or self._decide(stream, clocks).send)
+            for stream in self._streams()
+        )
+
     def wake_times(self, clocks: Clocks) -> list[int]:
         """Readings at which something may be due that is not due now."""
         times = []
