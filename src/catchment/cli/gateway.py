@@ -81,7 +81,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from catchment.gateway.limits import GatewayLimits
     from catchment.gateway.log.files.commit import Ticks
     from catchment.gateway.log.files.partition import Limits
-    from catchment.gateway.run import Listen, bind, serve
+    from catchment.gateway.run import Listen, bind, loop_factory, serve
     from catchment.gateway.stores import Options
 
     listen = Listen(arguments.host, arguments.port, arguments.certificate, arguments.key)
@@ -100,7 +100,8 @@ def _run(arguments: argparse.Namespace) -> int:
         ticks=Ticks(int(arguments.tick * 1e6), int(arguments.horizon * 1e6)),
     )
     print(f"gateway {arguments.name} at {address}, data in {arguments.data}", flush=True)
-    asyncio.run(serve(options, listen, listening))
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(serve(options, listen, listening))
     return 0
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from catchment.cli.program_file import load_program
+from catchment.program_file import load_program
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,96 @@
+"""What a supervisor refuses before it starts anything, and what status and stop say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import catchment as cm
+from catchment.cli import main
+from catchment.cloud.children import GatewayProcess
+from catchment.cloud.lease import take
+from catchment.cloud.supervisor import Options, Status, Supervisor, check_runs
+from catchment.errors import PeerError, ProgramError
+
+
+class Fix(cm.Record):
+    user: cm.Field[str] = cm.key(stamp="user")
+    at: cm.Field[cm.Instant] = cm.event_time()
+    speed_mps: cm.Field[float]
+
+
+def program(at: cm.Site = cm.CLOUD, faster_than: float = 1.0) -> cm.Program:
+    walks = cm.Program("walks")
+
+    @walks.stream(at=cm.DEVICE)
+    def fixes(device: cm.DeviceSite) -> cm.Stream[Fix]:
+        return device.sensor(Fix)
+
+    @walks.stream(at=at)
+    def fast(fixes: cm.Stream[Fix]) -> cm.Stream[Fix]:
+        return fixes.where(Fix.speed_mps > faster_than)
+
+    return walks
+
+
+def test_a_region_is_planned_and_not_run() -> None:
+    with pytest.raises(ProgramError, match="E035"):
+        check_runs(cm.build(program(cm.REGION)))
+    check_runs(cm.build(program(cm.CLOUD)))
+
+
+def test_a_sink_that_cannot_be_run_is_refused_before_anything_starts() -> None:
+    walks = program()
+    walks.sink(walks.streams["fast"], "parquet", path="somewhere")
+    with pytest.raises(ProgramError, match="E036"):
+        check_runs(cm.build(walks))
+
+
+def test_state_of_another_program_is_not_taken_up(tmp_path: Path) -> None:
+    home = tmp_path / "programs" / "walks"
+    home.mkdir(parents=True)
+    options = Options(tmp_path, port=1)
+    Supervisor(cm.build(program()), options, stopping=lambda: True)._settle()
+    changed = Supervisor(cm.build(program(faster_than=2.0)), options, stopping=lambda: True)
+    with pytest.raises(ProgramError, match="E034"):
+        changed._settle()
+    Supervisor(cm.build(program()), options, stopping=lambda: True)._settle()
+
+
+def test_a_gateway_that_cannot_start_is_an_error(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a directory")
+    gateway = GatewayProcess(blocked, "127.0.0.1", 1)
+    gateway.start()
+    with pytest.raises(PeerError, match="E037"):
+        gateway.wait_ready()
+    gateway.stop()
+
+
+def said(home: Path, state: str) -> None:
+    home.mkdir(parents=True, exist_ok=True)
+    status = Status("walks", "00", 1, 1, state, {"fast@cloud": "running"}, {"fast@cloud/fast": 3})
+    (home / "status.json").write_bytes(msgspec.json.encode(status))
+
+
+def test_status_believes_the_lock_and_not_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--data", str(tmp_path)]) == 2
+    assert "E038" in capsys.readouterr().err
+    home = tmp_path / "programs" / "walks"
+    said(home, "running")
+    assert main(["status", "--data", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("walks: died")
+    assert "fast@cloud: not running" in out
+    lease = take(home, "walks")
+    assert main(["status", "--data", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "running"
+    lease.release()
+
+
+def test_stop_names_what_does_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stop", "walks", "--data", str(tmp_path)]) == 2
+    assert "E039" in capsys.readouterr().err
