@@ -25,7 +25,21 @@ class _Head(msgspec.Struct):
 
 
 def write(plan: Plan) -> bytes:
-    """The document, on one line."""
+    """The document, on one line; refused where it names code that no other process could find."""
+    for reference in sorted({reference for part in plan.parts for reference in part.functions}):
+        module, _, name = reference.partition("@")[0].partition(":")
+        if "<" in name or module == "__main__":
+            raise ProgramError(
+                "C313",
+                f"{name.rpartition('.')[2]} cannot be found elsewhere",
+                why=f"a plan names code as {module}:{name}, and nothing of that name can be imported",
+                fix="define it at the top level of a module that is installed where it runs",
+            )
+    return encoded(plan)
+
+
+def encoded(plan: Plan) -> bytes:
+    """The document of any plan, to be compared with another's."""
     return _ENCODER.encode(departing(plan))
 
 

@@ -112,9 +112,9 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def fingerprint(self) -> str:
         """16 hex digits that name this plan: equal plans, and only they, have equal ones."""
-        from catchment.plan.document import write
+        from catchment.plan.document import encoded
 
-        return hashlib.sha256(write(self)).hexdigest()[:16]
+        return hashlib.sha256(encoded(self)).hexdigest()[:16]
 
 
 def _gone(code: str, what: str) -> InternalError:

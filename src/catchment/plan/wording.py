@@ -17,7 +17,7 @@ from catchment.program.nodes import Call, Cast, FieldRef, GetField, Literal, Nod
 from catchment.program.sampling import Sampling
 from catchment.program.sync import Batch, DeadReckoning, SampleDown, SignificantChange, Sync
 from catchment.program.types import DURATION
-from catchment.program.window import Closing, CountWindow, SessionWindow, TimeWindow, Window
+from catchment.program.window import Closing, CountWindow, Offline, SessionWindow, TimeWindow, Window
 
 _INFIX = {
     "add": "+",
@@ -169,7 +169,15 @@ def _closing(closing: Closing) -> str:
         said.append(f"grace {duration(closing.grace)}")
     if closing.keep:
         said.append(f"keep {duration(closing.keep)}")
+    if closing.offline is not None:
+        said.append(_offline(closing.offline))
     return f" ({', '.join(said)})" if said else ""
+
+
+def _offline(offline: Offline) -> str:
+    if offline.at_most is None:
+        return "waits for who is away"
+    return f"waits {duration(offline.at_most)} for who is away" if offline.at_most else "does not wait for who is away"
 
 
 def _named(column: steps.Named) -> str:

@@ -37,7 +37,7 @@ def rewrite(graph: Graph) -> Rewritten:
         full = wiring.by_id[crossing.source[0]].schemas[crossing.source[1]]
         graph, at = _narrow(graph, wiring, crossing, kept)
         dropped = ", ".join(name for name in full.names if name not in kept.names)
-        changes.append(Change(at, f"{crossing.name} is sent without {dropped}", "no step that it is sent to reads it"))
+        changes.append(Change(at, f"sends {crossing.name} without {dropped}", "no step that it is sent to reads these"))
 
 
 def _kept(wiring: Wiring, crossing: Crossing) -> Schema | None:

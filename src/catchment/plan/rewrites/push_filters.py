@@ -92,18 +92,18 @@ def _above(graph: Graph, wiring: Wiring, above: Vertex, where: Vertex) -> tuple[
     match above.step:
         case steps.KeyBy():
             why = "saying the key changes no element"
-            return _swapped(graph, wiring, above, where, step.predicate), Change(where.id, f"before {above.id}", why)
+            return _swapped(graph, wiring, above, where, step.predicate), Change(where.id, f"goes before {above.id}", why)
         case steps.Select():
             before = _before(above.step, step.predicate)
             schema = _input(wiring, above)
             if before is None or any(can_fail(column.value, (schema,)) for column in above.step.columns):
                 return None
             why = f"it reads fields that {above.id} passes on as they are, and computes nothing for what is dropped"
-            return _swapped(graph, wiring, above, where, before), Change(where.id, f"before {above.id}", why)
+            return _swapped(graph, wiring, above, where, before), Change(where.id, f"goes before {above.id}", why)
         case steps.Union() if len(above.inputs) > 1:
             return _spread(graph, above, where), Change(
                 where.id,
-                f"before {above.id}, on each of its inputs",
+                f"goes before {above.id}, on each of its inputs",
                 "each element passes one input, and so one filter",
             )
         case _:
