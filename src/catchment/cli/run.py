@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import signal
 import sys
 from pathlib import Path
@@ -25,8 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run until interrupted; then stop cleanly."""
-    from catchment.cloud.supervisor import Options, Supervisor
-    from catchment.gateway.journal import write_to
+    from catchment.cloud.supervisor import Options, SparkDiedError, Supervisor
+    from catchment.gateway.journal import say, write_to
     from catchment.plan.build import build
 
     write_to(sys.stderr)
@@ -48,5 +49,12 @@ def run(arguments: argparse.Namespace) -> int:
         quick=arguments.quick,
     )
     plan = build(load_program(arguments.program))
-    Supervisor(plan, options, stopping=lambda: bool(told)).run()
+    try:
+        Supervisor(plan, options, stopping=lambda: bool(told)).run()
+    except SparkDiedError as gone:
+        if told:
+            return 0
+        # A process whose JVM died cannot start another one. This one begins anew, as itself.
+        say("spark_died", error=str(gone).partition("\n")[0])
+        os.execv(sys.executable, [sys.executable, "-m", "catchment", *sys.argv[1:]])
     return 0

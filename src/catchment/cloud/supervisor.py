@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
 from catchment.cloud import lease, query
 from catchment.cloud.children import GatewayProcess
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
 
 RESTART_S_MAX = 60.0
 LOOP_S = 0.2
+
+
+class SparkDiedError(Exception):
+    """Spark's JVM died. All else was stopped; a fresh process can run the program again, from its checkpoints."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,10 @@ class Supervisor:
             while not self._stopping():
                 gateway.keep()
                 for one in queries:
-                    self._keep(spark, one)
+                    try:
+                        self._keep(spark, one)
+                    except (Py4JError, ConnectionError) as error:
+                        raise SparkDiedError(str(error)) from error
                 self._say("running", held.generation, queries)
                 time.sleep(LOOP_S)
             self._say("stopping", held.generation, queries)
