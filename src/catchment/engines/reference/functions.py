@@ -202,7 +202,8 @@ STRICT: dict[str, Callable[..., Any]] = {
     "pow": _pow,
     "sin": _of_finite(math.sin),
     "cos": _of_finite(math.cos),
-    "atan2": math.atan2,
+    # A zero has no sign, or the angle would turn with it.
+    "atan2": lambda y, x: math.atan2(y + 0.0, x + 0.0),
     "radians": math.radians,
     "degrees": math.degrees,
     "floor": lambda a: _to_whole(a, math.floor),
