@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from catchment.operators.contract import Port, Quarantine
+from catchment.operators.contract import Quarantine
 from catchment.operators.expressions import Emitter
 from catchment.operators.projection import column_sources, functions_of, time_position
 from catchment.plan.history import Source
@@ -144,21 +144,26 @@ class Chain:
 
     # How the two forms are made.
 
-    def compile(self, output: Port, quarantines: list[Quarantine]) -> Fused:
-        """The functions, which push into `output` and quarantine by the step that failed."""
+    def compile(self, give: Callable[..., None], quarantines: list[Quarantine], *, numbered: bool = False) -> Fused:
+        """The functions, which call `give` with what the chain gives and quarantine by the step that failed.
+
+        `give` takes (at, source, row), or where `numbered`, (number, at, source, row), counting from 0.
+        """
         counters = list(dict.fromkeys(self._counters))
         time = time_position(self._first)
         text = ["def make(emit, fail):", f"    {' = '.join(counters)} = 0"]
         nonlocals = f"        nonlocal {', '.join(counters)}"
         text += ["    def element(at, source, row):", nonlocals, "        n0 += 1"]
-        text += self._body(2, _Form("n{}", "return"))
+        text += self._body(2, _Form("n{}", "return"), numbered)
         if time is not None:
             # Local counters are cheaper, and the loop is all that counts meanwhile.
             local = [f"c{counter[1:]}" for counter in counters]
-            text += ["    def rows(source, given):", nonlocals, f"        {' = '.join(local)} = 0", "        try:"]
+            text += ["    def rows(source, given):", nonlocals]
+            text += [f"        {one} = {counter}" for counter, one in zip(counters, local, strict=True)]
+            text += ["        try:"]
             text += ["            for row in given:", f"                at = row[{time}]", "                c0 += 1"]
-            text += [*self._body(4, _Form("c{}", "continue")), "        finally:"]
-            text += [f"            {counter} += {one}" for counter, one in zip(counters, local, strict=True)]
+            text += [*self._body(4, _Form("c{}", "continue"), numbered), "        finally:"]
+            text += [f"            {counter} = {one}" for counter, one in zip(counters, local, strict=True)]
         text += ["    def counts():", f"        return [{', '.join(self._counters)}]"]
         text += ["    def set_counts(given):", nonlocals]
         text += [f"        {counter} = given[{self._counters.index(counter)}]" for counter in counters]
@@ -166,11 +171,12 @@ class Chain:
         source = "\n".join(text) + "\n"
         scope: dict[str, Any] = dict(self.bindings)
         exec(compile(source, "<chain>", "exec"), scope)
-        element, rows, counts, set_counts = scope["make"](output.element, quarantines)
+        element, rows, counts, set_counts = scope["make"](give, quarantines)
         return Fused(element, rows, counts, set_counts, source)
 
-    def _body(self, depth: int, form: _Form) -> Iterator[str]:
-        emit = f"emit({self._at}, source, {self._whole()})"
+    def _body(self, depth: int, form: _Form, numbered: bool) -> Iterator[str]:
+        first = f"{form.counter.format(self._counters[-1][1:])} - 1, " if numbered else ""
+        emit = f"emit({first}{self._at}, source, {self._whole()})"
         for extra, line in [*self._lines, (self._depth, emit)]:
             indent = "    " * (depth + extra)
             match line:

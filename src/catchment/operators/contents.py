@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from catchment.operators.aggregates.aggregate import Order, StuckError, Summary
+from catchment.operators.aggregates.aggregate import Order, Summary
+from catchment.operators.inlined import Inlined
 from catchment.program.row_error import RowError
 from catchment.program.types import Row
 
@@ -27,19 +28,17 @@ class Contents(ABC):
     """What is seen of an element; may raise `RowError`."""
     add: Callable[[Summary, Seen, int, Order], None]
     """One more element: (summary, what was seen of it, its time, its order)."""
+    merge: Callable[[Summary, Summary], Summary]
+    """The summary of both."""
     removable: bool = False
+    remove: Callable[[Summary, Summary], Summary]
+    """The summary without a part that was merged into it, if it is `removable`."""
+    inlined: Inlined
+    """Source of `look` and `add`."""
 
     @abstractmethod
     def empty(self) -> Summary:
         """The summary of nothing."""
-
-    @abstractmethod
-    def merge(self, left: Summary, right: Summary) -> Summary:
-        """The summary of both."""
-
-    def remove(self, summary: Summary, part: Summary) -> Summary:
-        """The summary without a part that was merged into it, where that is possible."""
-        raise StuckError
 
     @abstractmethod
     def rows(self, begins: Row, summary: Summary) -> tuple[list[Row], RowError | None]:

@@ -11,6 +11,7 @@ from typing import Any
 from catchment.operators.aggregates.aggregate import Order, frozen
 from catchment.operators.contents import Contents, Seen
 from catchment.operators.expressions import compile_expression
+from catchment.operators.inlined import Inlined
 from catchment.operators.ordering import sortable
 from catchment.operators.projection import functions_of
 from catchment.program import steps
@@ -43,6 +44,10 @@ class Ranking(Contents):
 
         self.look = look
         self.add = self._add
+        self.merge = self._merge
+        self.inlined = Inlined(
+            ["seen = look(row)"], True, ["seen"], ["add(summary, seen, at, order)"], {"look": look, "add": self._add}
+        )
 
     def empty(self) -> list[_Entry]:
         return []
@@ -61,7 +66,7 @@ class Ranking(Contents):
             summary.insert(low, (value, order, fields))
             del summary[self._k :]
 
-    def merge(self, left: list[_Entry], right: list[_Entry]) -> list[_Entry]:
+    def _merge(self, left: list[_Entry], right: list[_Entry]) -> list[_Entry]:
         # Two stable sorts, since what a value sorts by cannot be negated.
         return sorted(sorted(left + right, key=_order), key=_value, reverse=True)[: self._k]
 

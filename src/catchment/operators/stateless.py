@@ -29,7 +29,7 @@ class Stateless(Operator):
         chain = Chain(self.given)
         self.write(chain)
         (output, *_) = outputs
-        fused = chain.compile(output, [quarantine])
+        fused = chain.compile(output.element, [quarantine])
         return (Port(fused.element, output.progress, output.presence, output.tick),)
 
     def snapshot(self) -> Snapshot:

@@ -35,6 +35,10 @@ class Waiting(Operator):
         self.tracker = Tracker(ports, resolved(closing, scope), grouping.of_source)
         self._behind = closing.grace + reach
         self._ports = ports
+        # Of each port the source last heard there since the last event that is no element: it is not told again.
+        self.hears: list[list[Source | None]] = [[None] for _ in range(ports)]
+        # `W - grace` where there is one group of all.
+        self.closes = [NEVER]
         self._ticks = Ticks(ports)
 
     @abstractmethod
@@ -78,20 +82,27 @@ class Waiting(Operator):
 
     def restore(self, state: Snapshot) -> None:
         self.tracker.restore(state["progress"])
+        for hears in self.hears:
+            hears[0] = None
+        self._look_at_the_mark()
         self._ticks.load(state["ticks"])
         self.set_state(state)
 
     def _port(self, port: int, quarantine: Quarantine) -> Port:
-        tracker = self.tracker
+        tracker, hears = self.tracker, self.hears[port]
 
         def progress(source: Source, at: int) -> None:
+            hears[0] = None
             self._moment(tracker.progress(port, source, at))
 
         def presence(source: Source, since: int | None) -> None:
+            hears[0] = None
             self._moment(tracker.presence(port, source, since))
 
         def tick(now: int) -> None:
+            hears[0] = None
             groups = tracker.tick(port, now)
+            self._look_at_the_mark()
             self.due(groups)
             self.clock(tracker.now(port) or now)
             self._promise(groups)
@@ -100,8 +111,13 @@ class Waiting(Operator):
         return Port(self.take(port, self._outputs[LATE + port], quarantine), progress, presence, tick)
 
     def _moment(self, groups: list[Group]) -> None:
+        self._look_at_the_mark()
         self.due(groups)
         self._promise(groups)
+
+    def _look_at_the_mark(self) -> None:
+        if self.grouping.position is None:
+            self.closes[0] = self.tracker.watermark(None) - self.grace
 
     def _promise(self, groups: list[Group]) -> None:
         marks, behind, promise = self.tracker.marks, self._behind, self.output.progress

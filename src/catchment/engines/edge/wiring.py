@@ -126,8 +126,14 @@ class Wiring:
             chain.next_step()
             step.write(chain)
             names.append(following)
-        output = self._reached((names[-1], 0))
-        made = chain.compile(output, [self._quarantine(name) for name in names])
+        last = (names[-1], 0)
+        output = self._reached(last)
+        quarantines = [self._quarantine(name) for name in names]
+        if last in self.outputs and last not in self._readers and last not in self._loops:
+            # The chain counts what it gives, so it can say the numbers itself.
+            made = chain.compile(self.outputs[last], quarantines, numbered=True)
+        else:
+            made = chain.compile(output.element, quarantines)
         self._chains.append((names, made))
         port = Port(made.element, output.progress, output.presence, output.tick)
         self._inputs[vertex.id] = (port,)

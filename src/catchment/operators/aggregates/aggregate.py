@@ -15,6 +15,10 @@ Order: TypeAlias = Any
 """What an element sorts by among those aggregated with it."""
 
 
+Bind: TypeAlias = Callable[[str, Any], str]
+"""From a name and an object: the name by which source can use the object."""
+
+
 class Aggregate(ABC):
     """One aggregate, of one expression."""
 
@@ -44,6 +48,10 @@ class Aggregate(ABC):
     @abstractmethod
     def result(self, summary: Summary) -> Any:
         """What the aggregate is; may raise `RowError`."""
+
+    def source(self, summary: str, value: str, bind: Bind) -> list[str] | None:
+        """Lines that do what `add` does, where that is worth writing in place. `summary` may be assigned to."""
+        return None
 
     def save(self, summary: Summary) -> Any:
         """The summary as plain data."""

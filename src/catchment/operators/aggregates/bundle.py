@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from catchment.operators.aggregates.aggregate import Aggregate, Order
+from catchment.operators.aggregates.aggregate import Aggregate
 from catchment.operators.aggregates.choose import aggregate_of
 from catchment.operators.aggregates.user import User
-from catchment.operators.contents import Contents, Seen
-from catchment.operators.expressions import compile_row
+from catchment.operators.contents import Contents
+from catchment.operators.expressions import Emitter
+from catchment.operators.inlined import Inlined, defined, indented
 from catchment.operators.projection import functions_of
 from catchment.program.aggregate import NamedAggregate
-from catchment.program.nodes import Literal, Node
 from catchment.program.row_error import RowError
-from catchment.program.types import INT, Row, Schema
+from catchment.program.types import Row, Schema
 
 
 class Bundle(Contents):
@@ -27,21 +27,16 @@ class Bundle(Contents):
         self.aggregates = [aggregate_of(one, schema, size) for one in named]
         self.ordered = any(one.ordered for one in self.aggregates)
         self.bulky = any(one.bulky for one in self.aggregates)
-        self.look = _looking(named, self.aggregates, schema)
-        self.add = _adding(self.aggregates)
+        self.inlined = _inlined(named, self.aggregates, schema)
+        self.look = self.inlined.looking()
+        self.add = self.inlined.adding()
         self.removable = all(one.removable for one in self.aggregates)
-        self._merges = [one.merge for one in self.aggregates]
+        self.merge = _pairwise("merge", [one.merge for one in self.aggregates])
+        self.remove = _pairwise("remove", [one.remove for one in self.aggregates])
         self._results = [one.result for one in self.aggregates]
 
     def empty(self) -> list[Any]:
         return [one.empty() for one in self.aggregates]
-
-    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
-        return [merge(one, other) for merge, one, other in zip(self._merges, left, right, strict=True)]
-
-    def remove(self, summary: list[Any], part: list[Any]) -> list[Any]:
-        pairs = zip(self.aggregates, summary, part, strict=True)
-        return [aggregate.remove(one, other) for aggregate, one, other in pairs]
 
     def results(self, summary: list[Any]) -> tuple[Row, RowError | None]:
         """The value of each aggregate, null for those that fail, and why the first one did."""
@@ -70,33 +65,43 @@ class Bundle(Contents):
         return [aggregate.load(one) for aggregate, one in zip(self.aggregates, saved, strict=True)]
 
 
-def _looking(named: tuple[NamedAggregate, ...], aggregates: list[Aggregate], schema: Schema) -> Callable[[Row], Seen]:
-    """The values that the aggregates are of."""
-    nodes: list[Node] = [one.call.args[0] if one.call.args else Literal(0, INT) for one in named]
-    values = compile_row(nodes, (schema,), functions_of(nodes))
-    lifts = [one.lift if isinstance(one, User) else None for one in aggregates]
-    if not any(lifts):
-        return values
-
-    def lifted(row: Row) -> Row:
-        return tuple(
-            [
-                lift(value) if lift is not None and value is not None else value
-                for lift, value in zip(lifts, values(row), strict=True)
+def _inlined(named: tuple[NamedAggregate, ...], aggregates: list[Aggregate], schema: Schema) -> Inlined:
+    nodes = [one.call.args[0] for one in named if one.call.args]
+    emitter = Emitter((schema,), functions_of(nodes))
+    emitter.share(*nodes)
+    look: list[str] = []
+    seen: list[str] = []
+    add: list[str] = []
+    fails = False
+    for index, (one, aggregate) in enumerate(zip(named, aggregates, strict=True)):
+        value = f"v{index}"
+        nullable = False
+        if one.call.args:
+            (node,) = one.call.args
+            facts = emitter.analysis[node]
+            nullable = facts.nullable
+            fails = fails or facts.may_fail
+            look.append(f"{value} = {emitter.value(node)}")
+            seen.append(value)
+            if isinstance(aggregate, User):
+                lift = emitter.bind(f"lift{index}", aggregate.lift)
+                look.append(f"if {value} is not None: {value} = {lift}({value})")
+                fails = True
+        lines = aggregate.source(f"summary[{index}]", value, emitter.bind)
+        if lines is None:
+            given = value if one.call.args else "None"
+            lines = [
+                f"summary[{index}] = {emitter.bind(f'add{index}', aggregate.add)}(summary[{index}], {given}, at, order)"
             ]
-        )
+        if nullable and not aggregate.takes_null:
+            lines = [f"if {value} is not None:", *indented(lines, 1)]
+        add += lines
+    return Inlined(look, fails, seen, add, emitter.bindings)
 
-    return lifted
 
-
-def _adding(aggregates: list[Aggregate]) -> Callable[[list[Any], Seen, int, Order], None]:
-    """Generated, so that there is no loop over the aggregates for each element."""
-    lines = ["def add(summary, seen, at, order):"]
-    scope: dict[str, Any] = {}
-    for index, aggregate in enumerate(aggregates):
-        scope[f"add{index}"] = aggregate.add
-        test = "" if aggregate.takes_null else f"if seen[{index}] is not None: "
-        lines.append(f"    {test}summary[{index}] = add{index}(summary[{index}], seen[{index}], at, order)")
-    exec(compile("\n".join(lines), "<aggregates>", "exec"), scope)
-    add: Callable[[list[Any], Seen, int, Order], None] = scope["add"]
-    return add
+def _pairwise(name: str, functions: list[Callable[[Any, Any], Any]]) -> Callable[[list[Any], list[Any]], list[Any]]:
+    """A function of two summaries that works on each aggregate's part."""
+    bindings = {f"{name}{index}": function for index, function in enumerate(functions)}
+    parts = ", ".join(f"{called}(left[{index}], right[{index}])" for index, called in enumerate(bindings))
+    made: Callable[[list[Any], list[Any]], list[Any]] = defined(name, "left, right", [f"return [{parts}]"], bindings)
+    return made

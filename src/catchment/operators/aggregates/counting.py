@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from catchment.operators.aggregates.aggregate import Aggregate, Order
+from catchment.operators.aggregates.aggregate import Aggregate, Bind, Order
 
 
 class Count(Aggregate):
@@ -18,6 +18,9 @@ class Count(Aggregate):
 
     def add(self, summary: int, value: Any, at: int, order: Order) -> int:
         return summary + 1
+
+    def source(self, summary: str, value: str, bind: Bind) -> list[str]:
+        return [f"{summary} += 1"]
 
     def merge(self, left: int, right: int) -> int:
         return left + right

@@ -13,17 +13,19 @@ counted apart: it makes the result while it is there. One too large to be counte
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
+from operator import add, sub
 from typing import Any
 
-from catchment.operators.aggregates.aggregate import Aggregate, Order, plain_whole
+from catchment.operators.aggregates.aggregate import Aggregate, Bind, plain_whole
+from catchment.operators.inlined import defined
 from catchment.program.resolution import per_unit, unscale
 from catchment.program.row_error import OVERFLOW, RowError
 
 _NAN, _UP, _DOWN, _LARGE = range(4)
 Odd = list[int]
 """How many values were NaN, infinite, infinite downward, or too large."""
+_NONE_ODD = [None]
 
 
 class _Exact(Aggregate):
@@ -36,40 +38,34 @@ class _Exact(Aggregate):
         """Of floats with that step; None: of whole numbers."""
         self.step = step
         self._inverse = per_unit(step) if step is not None else None
-        self.add = self._adding()  # a closure, because it runs for each element
+        bindings: dict[str, Any] = {}
+
+        def bind(name: str, thing: Any) -> str:
+            bindings[name] = thing
+            return name
+
+        lines = self.source("summary", "value", bind)
+        self.add = defined("add", "summary, value, at, order", [*lines, "return summary"], bindings)
 
     def empty(self) -> list[Any]:
         return [0, 0, 0, None] if self.squares else [0, 0, None]
 
-    def _adding(self) -> Callable[[list[Any], Any, int, Order], list[Any]]:
-        steps_of, squares = self._counting(), self.squares
-
-        def add_whole(summary: list[Any], value: int, at: int, order: Order) -> list[Any]:
-            summary[0] += 1
-            summary[1] += value
-            if squares:
-                summary[2] += value * value
-            return summary
-
-        def add_scaled(summary: list[Any], value: float, at: int, order: Order) -> list[Any]:
-            try:
-                steps = steps_of(value)
-            except (ValueError, OverflowError):
-                steps = self._odd(summary, value)
-            summary[0] += 1
-            summary[1] += steps
-            if squares:
-                summary[2] += steps * steps
-            return summary
-
-        return add_whole if self.step is None else add_scaled
-
-    def _counting(self) -> Callable[[float], int]:
-        """`scale`, for one step."""
-        inverse, step = self._inverse, self.step
-        if inverse is not None:
-            return lambda value: round(value * inverse)
-        return lambda value: round(value / step)  # type: ignore[operator]  # only called where there is a step
+    def source(self, summary: str, value: str, bind: Bind) -> list[str]:
+        lines = [f"exact = {summary}"]
+        if self.step is None:
+            steps = value
+        else:
+            steps = "steps"
+            # `scale`, for one step.
+            scaled = f"{value} * {self._inverse!r}" if self._inverse is not None else f"{value} / {self.step!r}"
+            lines += [
+                "try:",
+                f"    steps = {bind('round', round)}({scaled})",
+                "except (ValueError, OverflowError):",
+                f"    steps = {bind('odd', self._odd)}(exact, {value})",
+            ]
+        lines += ["exact[0] += 1", f"exact[1] += {steps}"]
+        return [*lines, f"exact[2] += {steps} * {steps}"] if self.squares else lines
 
     def _odd(self, summary: list[Any], value: float) -> int:
         """Note a value that is not counted as the others are, and say for how many steps it counts."""
@@ -83,14 +79,14 @@ class _Exact(Aggregate):
         return round(Fraction(value) / unit)
 
     def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
-        merged = [one + other for one, other in zip(left[:-1], right[:-1], strict=True)]
-        merged.append(_combined(left[-1], right[-1], 1) if left[-1] or right[-1] else None)
-        return merged
+        if left[-1] is None and right[-1] is None:
+            return list(map(add, left[:-1], right)) + _NONE_ODD
+        return [*map(add, left[:-1], right), _combined(left[-1], right[-1], 1)]
 
     def remove(self, summary: list[Any], part: list[Any]) -> list[Any]:
-        rest = [one - other for one, other in zip(summary[:-1], part[:-1], strict=True)]
-        rest.append(_combined(summary[-1], part[-1], -1) if part[-1] else summary[-1])
-        return rest
+        if part[-1] is None:
+            return [*map(sub, summary[:-1], part), summary[-1]]
+        return [*map(sub, summary[:-1], part), _combined(summary[-1], part[-1], -1)]
 
     def not_finite(self, summary: list[Any]) -> float | None:
         """What IEEE addition gives where not all values are finite; None where they are."""

@@ -6,20 +6,19 @@ key has its next window on the agenda and no more, and a slider that makes one w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import gcd
-from typing import Any
 
 from catchment.operators.aggregates.aggregate import Summary, frozen
 from catchment.operators.contents import Contents
 from catchment.operators.contract import Port, Quarantine, Snapshot
-from catchment.operators.keys import Key
 from catchment.operators.progress import Group
 from catchment.operators.waiting import Take
 from catchment.operators.windows.agenda import Agenda
+from catchment.operators.windows.entering import generated, looking
 from catchment.operators.windows.sliding import Merging, Slider, slider_for
-from catchment.operators.windows.time import Due, TimeWindows
+from catchment.operators.windows.time import Due, Name, TimeWindows
 from catchment.plan.history import Source
-from catchment.program.row_error import RowError
 from catchment.program.steps import Scope
 from catchment.program.types import Row, Schema
 from catchment.program.window import TimeWindow
@@ -28,15 +27,20 @@ from catchment.program.window import TimeWindow
 class _Panes:
     """What is held of a key."""
 
-    __slots__ = ("group", "key", "next_end", "panes", "revisions", "slider")
+    __slots__ = ("dropped", "group", "name", "next_end", "panes", "revisions", "slider")
 
-    def __init__(self, key: Key, group: Group, slider: Slider) -> None:
-        self.key = key
+    def __init__(self, name: Name, group: Group, slider: Slider) -> None:
+        self.name = name
         self.group = group
         self.panes: dict[int, Summary] = {}
         self.next_end: int | None = None  # of the earliest open window that holds something
         self.revisions: dict[int, int] = {}  # of closed windows that are kept, the next one
         self.slider = slider
+        self.dropped = DAWN  # no pane begins before
+
+
+DAWN = -(1 << 100)
+"""Before every pane."""
 
 
 class PaneWindows(TimeWindows):
@@ -48,60 +52,58 @@ class PaneWindows(TimeWindows):
         super().__init__(window, keys, scope, schema, contents)
         self.pane = gcd(window.size, window.every)
         self._slider = slider_for(contents, window.size, window.every)
-        self._keys: dict[Key, _Panes] = {}
+        self._keys: dict[Name, _Panes] = {}
         self._closing: Agenda[_Panes] = Agenda()
         self._final: Agenda[_Panes] = Agenda()
 
     def take(self, port: int, late: Port, quarantine: Quarantine) -> Take:
-        keys, pane_size = self._keys, self.pane
-        key_of, group_of = self.key_of, self.grouping.of_key
-        heard, mark_of, grace = self.tracker.heard, self.mark, self.grace
-        look, add, empty, ordered = self.contents.look, self.contents.add, self.contents.empty, self.contents.ordered
-        order: Any = None
-
-        def take(at: int, source: Source, row: Row) -> None:
-            nonlocal order
-            key = key_of(row)
-            group = group_of(key)
-            heard(0, source)
-            closed = mark_of(group) - grace
+        inlined = self.contents.inlined
+        body = [
             # An element that is not before the watermark is in open windows only.
-            if at < closed and not self._belongs(at, source, row, closed, late):
-                return
-            try:
-                seen = look(row)
-            except RowError as error:
-                quarantine(error, row)
-                return
-            held = keys.get(key)
-            if held is None:
-                held = keys[key] = self._held(key, group)
-            if ordered:
-                self.arrived += 1
-                order = (at, source[0], self.arrived)
-            start = at - at % pane_size
-            pane = held.panes.get(start)
-            if pane is None:
-                pane = held.panes[start] = empty()
-                self._schedule(held, at, closed)
-            add(pane, seen, at, order)
-            if at < closed:
-                self._revises(held, at, start, closed)
+            "if at < closed and not belongs(at, source, row, closed, late):",
+            "    return",
+            *looking(inlined),
+            "held = keys.get(name)",
+            "if held is None:",
+            "    held = keys[name] = new(name, group)",
+            f"start = at - at % {self.pane}",
+            "summary = held.panes.get(start)",
+            "if summary is None:",
+            "    summary = held.panes[start] = empty()",
+            "    schedule(held, at, closed)",
+            *(["order = next_order(at, source)"] if self.contents.ordered else ["order = None"]),
+            *inlined.add,
+            "if at < closed:",
+            "    revises(held, at, start, closed)",
+        ]
+        bindings = {
+            **inlined.bindings,
+            "belongs": self._belongs,
+            "keys": self._keys,
+            "new": self._held,
+            "empty": self.contents.empty,
+            "schedule": self._schedule,
+            "next_order": self.next_order,
+            "revises": self._revises,
+        }
+        return generated(self, self.schema, self.keys, late, quarantine, body, bindings)
 
-        return take
+    def _held(self, name: Name, group: Group) -> _Panes:
+        return _Panes(name, group, self._slider(self.contents, self.window.size, self.pane))
 
-    def _held(self, key: Key, group: Group) -> _Panes:
-        return _Panes(key, group, self._slider(self.contents, self.window.size, self.pane))
-
-    def _belongs(self, at: int, source: Source, row: Row, closed: int, late: Port) -> bool:
+    def _belongs(
+        self, at: int, source: Source, row: Row, closed: int, late: Callable[[int, Source, Row], None]
+    ) -> bool:
         """Whether any of the element's windows is not final. If one is, the element leaves by the late port."""
         final = closed - self.keep
         if self.first_end(at) <= final:
-            late.element(at, source, row)
+            late(at, source, row)
         return at - at % self.window.every + self.window.size > final
 
     def _schedule(self, held: _Panes, at: int, closed: int) -> None:
         """See to it that the earliest open window of a new pane will be due."""
+        if at < held.dropped:
+            held.dropped = at - at % self.pane
         every = self.window.every
         end = self.first_end(at)
         if end <= closed:
@@ -119,13 +121,13 @@ class PaneWindows(TimeWindows):
         if end <= closed - self.keep:
             end += (closed - self.keep - end) // every * every + every
         for closed_end in range(end, min(closed, at - at % every + self.window.size) + 1, every):
-            self.revised[closed_end, held.key] = held.group
+            self.revised[closed_end, held.name] = held.group
             if closed_end not in held.revisions:
                 held.revisions[closed_end] = 0
                 self._final.add(held.group, closed_end, held)
 
-    def revise(self, end: int, key: Key, group: Group) -> Due:
-        held = self._keys[key]
+    def revise(self, end: int, name: Name, group: Group) -> Due:
+        held = self._keys[name]
         summary = Merging(self.contents, self.window.size, self.pane).window(end - self.window.size, end, held.panes)
         return self._due(end, held, summary)
 
@@ -136,7 +138,8 @@ class PaneWindows(TimeWindows):
             if end not in held.revisions:
                 self._final.add(held.group, end, held)
             held.revisions[end] = revision + 1
-        return Due(end, self.sorts_as(held.key), held.key, held.group, revision, summary)
+        key = self.key_of(held.name)
+        return Due(end, self.sorts_as(key), key, held.group, revision, summary)
 
     def close(self, group: Group, closed: int) -> list[Due]:
         found = []
@@ -164,7 +167,9 @@ class PaneWindows(TimeWindows):
 
     def _following(self, held: _Panes, end: int) -> int | None:
         """The end of the next window that holds something, from that one on."""
-        start = end - self.window.size
+        start, newest = end - self.window.size, end - self.window.every - self.pane
+        if newest >= start and newest in held.panes:
+            return end  # the one before ended with a pane that this one holds too
         if any(start <= at < end for at in held.panes):
             return end
         later = [at for at in held.panes if at >= end]
@@ -172,16 +177,22 @@ class PaneWindows(TimeWindows):
 
     def _drop(self, held: _Panes, before: int) -> None:
         """Forget panes that no window will ask for again."""
-        for at in [at for at in held.panes if at < before]:
-            del held.panes[at]
-        if not held.panes and held.next_end is None:
-            self._keys.pop(held.key, None)
+        panes = held.panes
+        if (before - held.dropped) // self.pane < len(panes):
+            for at in range(held.dropped, before, self.pane):
+                panes.pop(at, None)
+        else:
+            for at in [at for at in panes if at < before]:
+                del panes[at]
+        held.dropped = max(held.dropped, before)
+        if not panes and held.next_end is None:
+            self._keys.pop(held.name, None)
 
     def state(self) -> Snapshot:
         save = self.contents.save
         keys = [
             [
-                held.key,
+                held.name,
                 held.next_end,
                 [[at, save(pane)] for at, pane in held.panes.items()],
                 [list(pair) for pair in held.revisions.items()],
@@ -195,9 +206,9 @@ class PaneWindows(TimeWindows):
         self._keys.clear()
         self._closing.clear()
         self._final.clear()
-        for saved_key, next_end, panes, revisions in state["keys"]:
-            key: Key = frozen(saved_key)
-            held = self._keys[key] = self._held(key, self.grouping.of_key(key))
+        for saved_name, next_end, panes, revisions in state["keys"]:
+            name: Name = frozen(saved_name)
+            held = self._keys[name] = self._held(name, self.grouping.of_key(self.key_of(name)))
             held.panes = {at: self.contents.load(saved) for at, saved in panes}
             held.next_end = next_end
             held.revisions = dict(revisions)

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from catchment.operators.aggregates.aggregate import Summary, frozen
+from catchment.operators.aggregates.aggregate import Order, Summary, frozen
 from catchment.operators.contents import Contents
 from catchment.operators.contract import Snapshot
-from catchment.operators.keys import Grouping, Key, collapsed, key_of
+from catchment.operators.keys import Grouping, Key, collapsed
 from catchment.operators.ordering import sortable_key
 from catchment.operators.progress import Group
 from catchment.operators.waiting import Waiting
+from catchment.plan.history import Source
 from catchment.program.steps import Scope
 from catchment.program.types import Schema
 from catchment.program.window import TimeWindow
+
+Name: TypeAlias = Any
+"""What a key is looked up by: the value of its one field, or the key, since looking up a tuple takes longer."""
 
 
 class Due(NamedTuple):
@@ -43,14 +47,16 @@ class TimeWindows(Waiting):
         self.window = window
         self.keep = window.closing.keep
         self.contents = contents
-        self.key_of = key_of(schema, keys)
+        self.schema = schema
+        self.keys = keys
+        self._alone = len(keys) == 1
         self.sorts_as: Callable[[Key], Any] = sortable_key(schema, keys)
         self.arrived = 0
         # Closed windows that were joined since the last moment.
-        self.revised: dict[tuple[int, Key], Group] = {}
+        self.revised: dict[tuple[int, Name], Group] = {}
 
     @abstractmethod
-    def revise(self, end: int, key: Key, group: Group) -> Due:
+    def revise(self, end: int, name: Name, group: Group) -> Due:
         """The next revision of a closed window."""
 
     @abstractmethod
@@ -59,7 +65,7 @@ class TimeWindows(Waiting):
 
     def due(self, groups: list[Group]) -> None:
         if self.revised:
-            self._give([self.revise(end, key, group) for (end, key), group in self.revised.items()])
+            self._give([self.revise(end, name, group) for (end, name), group in self.revised.items()])
             self.revised.clear()
         found: list[Due] = []
         for group in groups:
@@ -84,19 +90,24 @@ class TimeWindows(Waiting):
         size, every = self.window.size, self.window.every
         return at + every - (at - size) % every
 
-    def closed(self, key: Key) -> int:
-        """Where the closed windows of a key end."""
-        return self.mark(self.grouping.of_key(key)) - self.grace
+    def key_of(self, name: Name) -> Key:
+        """The key of that name."""
+        return (name,) if self._alone else name
+
+    def next_order(self, at: int, source: Source) -> Order:
+        """What the element that is taken now sorts by."""
+        self.arrived += 1
+        return at, source[0], self.arrived
 
     def state(self) -> Snapshot:
-        return {"arrived": self.arrived, "revised": [[end, key] for end, key in self.revised]}
+        return {"arrived": self.arrived, "revised": [list(place) for place in self.revised]}
 
     def set_state(self, state: Snapshot) -> None:
         self.arrived = state["arrived"]
         self.revised.clear()
         for end, saved in state["revised"]:
-            key: Key = frozen(saved)
-            self.revised[end, key] = self.grouping.of_key(key)
+            name: Name = frozen(saved)
+            self.revised[end, name] = self.grouping.of_key(self.key_of(name))
 
 
 def _place(due: Due) -> tuple[int, Any]:
