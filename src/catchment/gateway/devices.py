@@ -19,8 +19,6 @@ from catchment.sync.parts import Mark
 
 DEVICES_KEPT = 50_000
 RESULTS_IN_FLIGHT = 64
-SEND_S = 30.0
-"""A connection that takes no bytes for so long is closed: its device has gone, or means harm."""
 
 
 class Link:
@@ -57,13 +55,9 @@ class Link:
         """Send frames; `OSError` if the device does not take them."""
         if self._send is None:
             raise ConnectionResetError("the connection is closed")
+        # No timeout here: the kernel ends a connection that takes no bytes, see `run.bind`.
         async with self._sending:
-            try:
-                async with asyncio.timeout(SEND_S):
-                    await self._send({"type": "websocket.send", "bytes": body})
-            except TimeoutError:
-                self._send = None
-                raise ConnectionResetError("the device takes no bytes") from None
+            await self._send({"type": "websocket.send", "bytes": body})
 
     async def close(self, code: int) -> None:
         """End the connection, if it is open."""

@@ -155,9 +155,11 @@ class Enrolment:
         )
 
     def check(self, device: str) -> None:
-        """Refused if the device, which proved itself before, was revoked since."""
-        with self._lock:
-            known = self._look_up(device)
+        """Refused if the device, which proved itself before, was revoked since, as far as `refresh` has looked."""
+        known = self._known.get(device)
+        if known is None:
+            with self._lock:
+                known = self._look_up(device)
         if known is None or known[0].revoked_us is not None:
             raise _revoked(device)
 
@@ -206,12 +208,19 @@ class Enrolment:
             known = self._look_up(device)
         return None if known is None else known[0]
 
-    def _look_up(self, device: str) -> tuple[Enrolled, bytes, bytes | None, bool] | None:
-        # Another process may revoke: the store's version tells, for the price of a function call.
+    def refresh(self) -> None:
+        """Look whether another process changed the store: one may revoke a device."""
+        with self._lock:
+            self._refresh()
+
+    def _refresh(self) -> None:
         (version,) = self._database.execute("PRAGMA data_version").fetchone()
         if version != self._version:
             self._known.clear()
             self._version = version
+
+    def _look_up(self, device: str) -> tuple[Enrolled, bytes, bytes | None, bool] | None:
+        self._refresh()
         known = self._known.get(device)
         if known is None:
             row = self._database.execute(

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import importlib.util
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from catchment.gateway.exchange import Exchange
 from catchment.gateway.service import Service
 from catchment.gateway.stores import Options
 
+TAKES_NO_BYTES_MS = 30_000
+"""How long a device may leave what was sent to it untaken."""
 STOP_S = 5
 """How long open requests and connections have to end after a signal."""
 
@@ -52,9 +55,21 @@ def bind(listen: Listen) -> socket.socket:
             why=str(error),
             fix="stop what listens there, or choose another port with --port",
         ) from error
+    # Of accepted connections too: one that takes no bytes, or whose device has gone, is ended by the kernel.
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, TAKES_NO_BYTES_MS)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     # Enough for a fleet that comes back at once after this gateway's restart.
     found.listen(4096)
     found.set_inheritable(True)
+    return found
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, where it is installed: about a third less CPU per message."""
+    if importlib.util.find_spec("uvloop") is None:
+        return None
+    found: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module("uvloop").new_event_loop
     return found
 
 
@@ -68,7 +83,6 @@ def server(application: Application, listen: Listen, *, message_bytes_max: int, 
         ws_ping_interval=None,
         ws_per_message_deflate=False,
         http="httptools" if importlib.util.find_spec("httptools") else "h11",
-        loop="uvloop" if importlib.util.find_spec("uvloop") else "asyncio",
         lifespan="on",
         log_config=None,
         access_log=False,

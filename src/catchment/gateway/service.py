@@ -51,6 +51,7 @@ class Service:
         self._acknowledged: list[tuple[str, str, str, bytes, int]] = []
         self._repairs_said = 0
         self._lags: dict[int, Lag] = {}
+        self._pressures: dict[int, Pressure] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._gauges()
@@ -106,11 +107,9 @@ class Service:
         """Payload that waits for the disk."""
         return sum([writer.pending_bytes for writer in self.stores.log.writers.values()])
 
-    def pressure(self, partition: int) -> Pressure:
-        """How far behind the readers of a partition are, and what devices should do about it."""
-        lag = self._lags.get(partition)
-        behind_us = 0 if lag is None else lag.behind_us(now_us=self.clock_us())
-        return pressure(behind_us=behind_us, waiting=self.pending_bytes() / self.options.limits.pending_bytes)
+    def pressure(self, partition: int) -> Pressure | None:
+        """How far behind the readers of a partition are, and what devices should do about it; as of a second ago."""
+        return self._pressures.get(partition)
 
     def health(self) -> dict[str, object]:
         """What there is to say about this gateway's health."""
@@ -172,8 +171,14 @@ class Service:
             lag = self._lags.setdefault(number, Lag())
             lag.observe(end=writer.partition.end, confirmed=confirmed, now_us=now_us)
         self._lags = {number: lag for number, lag in self._lags.items() if number in log.writers}
+        waiting = self.pending_bytes() / self.options.limits.pending_bytes
+        self._pressures = {
+            number: pressure(behind_us=lag.behind_us(now_us=now_us), waiting=waiting)
+            for number, lag in self._lags.items()
+        }
 
     async def _results(self) -> None:
+        self.stores.enrolment.refresh()
         fresh = self.stores.downlink.fresh()
         if fresh:
             self.on_results(fresh)
