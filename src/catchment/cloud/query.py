@@ -8,11 +8,12 @@ records the range of each batch before it runs, a replay of a batch reads the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from catchment.cloud.intake import Intake
-from catchment.engines.spark.buckets import PACKETS, QUARANTINE, RESULTS, Bucket, Front
-from catchment.engines.spark.stages import cut
+from catchment.engines.spark.buckets import PACKETS, RESULTS, Bucket, Front
+from catchment.engines.spark.stages import Stages, cut
 from catchment.gateway.log.spark import LogSource
 from catchment.plan import document
 from catchment.plan.graph import Port
@@ -37,7 +38,7 @@ def results(spark: SparkSession, plan: Plan, part: Part, log: str, options: dict
     entries = spark.readStream.format(LogSource.name()).option("path", log).options(**options).load()
     shipped = document.write(plan)
     packets = entries.mapInArrow(_spread(shipped, part.name), PACKETS)
-    bucket = Bucket(shipped, part.name, outputs_of(plan, part))
+    bucket = Bucket(partial(stages_of, shipped, part.name))
     return packets.groupBy("bucket").transformWithState(bucket, RESULTS, "Append", "None")
 
 
@@ -45,6 +46,13 @@ def start(frame: DataFrame, name: str, checkpoint: str, publish: Publish, *, eve
     """Run the query for good, from its checkpoint if there is one."""
     writer = frame.writeStream.queryName(name).option("checkpointLocation", checkpoint)
     return writer.trigger(processingTime=f"{every_ms} milliseconds").foreachBatch(publish).start()
+
+
+def stages_of(plan_document: bytes, part_name: str) -> Stages:
+    """The stages of a part of a shipped plan: cut again wherever they run, for a plan is data and they are not."""
+    plan = document.read(plan_document)
+    part = plan.part(part_name)
+    return cut(plan.graph(part), outputs_of(plan, part))
 
 
 def _spread(plan_document: bytes, part_name: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -56,7 +64,7 @@ def _spread(plan_document: bytes, part_name: str) -> Callable[[Iterator[pa.Recor
         plan = document.read(plan_document)
         part = plan.part(part_name)
         intake = Intake(plan, part)
-        front = Front(cut(plan.graph(part)))
+        front = Front(cut(plan.graph(part), outputs_of(plan, part)))
         for batch in batches:
             place = None
             for entry in batch.to_pylist():
@@ -79,6 +87,3 @@ def _spread(plan_document: bytes, part_name: str) -> Callable[[Iterator[pa.Recor
             )
 
     return spread
-
-
-__all__ = ["QUARANTINE", "outputs_of", "results", "start"]

@@ -37,7 +37,7 @@ def test_the_owner_alone_decides_the_bucket() -> None:
     def counts(fixes: cm.Stream[Fix]) -> cm.Stream[cm.Record]:
         return fixes.where(Fix.speed_mps > 1).key_by(Fix.user, Fix.cell).state(n=cm.count())
 
-    stages = cut(cloud(counts))
+    stages = cut(cloud(counts), {})
     (arrival,) = stages.frontier.values()
     assert stages.routes[arrival] == ("user",)
     assert {vertex.stream for vertex in stages.front.vertices} >= {"counts"}
@@ -48,7 +48,7 @@ def test_a_union_before_the_frontier_keeps_its_promises_in_the_bucket() -> None:
     def counts(fixes: cm.Stream[Fix], others: cm.Stream[Fix]) -> cm.Stream[cm.Record]:
         return fixes.union(others).key_by(Fix.user).state(n=cm.count())
 
-    stages = cut(cloud(counts))
+    stages = cut(cloud(counts), {})
     assert len(stages.entrances) == 2
     assert len(set(stages.entrances.values())) == 2
     assert [vertex.step.__class__.__name__ for vertex in stages.rest.vertices] == [
@@ -65,11 +65,21 @@ def test_two_keys_in_one_part_are_refused() -> None:
         return per_user.key_by(per_user["cell"]).state(n=cm.count())
 
     with pytest.raises(ProgramError, match="C330") as refused:
-        cut(cloud(counts))
+        cut(cloud(counts), {})
     assert refused.value.at is not None
 
     def repaired(fixes: cm.Stream[Fix]) -> cm.Stream[cm.Record]:
         per_user = fixes.key_by(Fix.user).state(cell=cm.last(Fix.cell))
         return per_user.key_by(per_user["user"], per_user["cell"]).state(n=cm.count())
 
-    assert cut(cloud(repaired)).rest.vertices
+    assert cut(cloud(repaired), {}).rest.vertices
+
+
+def test_an_output_of_the_front_comes_out_of_the_rest() -> None:
+    def fast(fixes: cm.Stream[Fix]) -> cm.Stream[Fix]:
+        return fixes.where(Fix.speed_mps > 1)
+
+    stages = cut(cloud(fast), {"fast": ("fast/where", 0)})
+    assert stages.outputs == {"fast": ("fast/where:0", 0)}
+    assert stages.routes == {"fast/where:0": ()}
+    assert [vertex.id for vertex in stages.rest.vertices] == ["fast/where:0"]

@@ -17,8 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from catchment.engines.edge import EdgeEngine
 from catchment.engines.spark.events import ELEMENT, FAILURE, PROGRESS, Event, pack, unpack
-from catchment.engines.spark.stages import Stages, cut
-from catchment.plan import document
+from catchment.engines.spark.stages import Stages
 from catchment.plan.graph import Graph, Port
 from catchment.plan.history import Source
 from catchment.program.types import Row
@@ -92,22 +91,24 @@ class Front:
 
 
 class Bucket(StatefulProcessor):
-    """The rest of a part, per bucket. `outputs` names the ports whose elements leave the part."""
+    """The rest of a part, per bucket, as `stages` makes it on the executor."""
 
-    def __init__(self, plan: bytes, part: str, outputs: dict[str, Port]) -> None:
-        self._plan = plan
-        self._part = part
-        self._outputs = outputs
+    def __init__(self, stages: Callable[[], Stages]) -> None:
+        self._make = stages
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark's call before any rows."""
         self._state: ValueState = handle.getValueState("engine", "state binary")
-        plan = document.read(self._plan)
-        self._graph = cut(plan.graph(plan.part(self._part))).rest
+        self._stages = self._make()
+
+    def stages(self, bucket: int) -> Stages:
+        """What runs in a bucket: the same in each."""
+        return self._stages
 
     def handleInputRows(self, key: Any, rows: Iterator[SparkRow], timerValues: Any) -> Iterator[SparkRow]:  # noqa: N802, N803
         """Spark's call with a bucket's packets of this batch."""
-        run = _Run(self._graph, self._outputs)
+        stages = self.stages(key[0])
+        run = _Run(stages.rest, stages.outputs)
         saved = self._state.get()
         if saved is not None:
             run.restore(msgspec.msgpack.decode(bytes(saved[0])))

@@ -35,10 +35,11 @@ class Stages:
     frontier: dict[Port, str]
     routes: dict[str, tuple[str, ...]]
     entrances: dict[tuple[str, str], str]
+    outputs: dict[str, Port]
 
 
-def cut(graph: Graph) -> Stages:
-    """The stages of a part's graph."""
+def cut(graph: Graph, outputs: dict[str, Port]) -> Stages:
+    """The stages of a part's graph, and where in the rest each of its outputs comes out."""
     front: dict[str, tuple[str, ...]] = {}
     for vertex in graph.vertices:
         if isinstance(vertex.step, steps.SOURCES) and not isinstance(vertex.step, steps.Feedback):
@@ -64,9 +65,18 @@ def cut(graph: Graph) -> Stages:
                 made, entered = _arrivals(arrival, graph.vertex(name), port, front[name])
                 arrivals.extend(made)
                 entrances.update(entered)
-            routes[arrival] = _agreed(vertex, arrival, routes.get(arrival), _route(vertex, number))
+            routes[arrival] = _agreed(vertex, routes.get(arrival), _route(vertex, number))
             inputs.append((arrival, 0))
         moved.append(msgspec.structs.replace(vertex, inputs=tuple(inputs)))
+    found: dict[str, Port] = {}
+    for output, (name, port) in outputs.items():
+        if name in front and (name, port) not in frontier:
+            arrival = frontier[(name, port)] = f"{name}:{port}"
+            made, entered = _arrivals(arrival, graph.vertex(name), port, front[name])
+            arrivals.extend(made)
+            entrances.update(entered)
+            routes[arrival] = ()
+        found[output] = (frontier[(name, port)], 0) if name in front else (name, port)
     _check_alike(rest)
     return Stages(
         front=msgspec.structs.replace(graph, vertices=tuple(v for v in graph.vertices if v.id in front), loops=()),
@@ -74,6 +84,7 @@ def cut(graph: Graph) -> Stages:
         frontier=frontier,
         routes=routes,
         entrances=entrances,
+        outputs=found,
     )
 
 
@@ -108,12 +119,10 @@ def _owner_of(schema: Schema, keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(k for k in keys if k in schema.names and schema.column(k).stamp is not None)[:1]
 
 
-def _agreed(vertex: Vertex, arrival: str, known: tuple[str, ...] | None, wanted: tuple[str, ...]) -> tuple[str, ...]:
-    if known is None or known == wanted or not wanted:
-        return known if known else wanted
-    if known:
+def _agreed(vertex: Vertex, known: tuple[str, ...] | None, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    if known and wanted and known != wanted:
         raise _needs_shuffle(vertex, known, wanted)
-    return wanted
+    return known or wanted
 
 
 def _check_alike(rest: list[Vertex]) -> None:
