@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from catchment.operators.progress import Group, own
+from catchment.operators.members import Group
+from catchment.operators.progress import own
 from catchment.plan.history import Source
 from catchment.program.steps import Scope
 from catchment.program.types import Row, Schema

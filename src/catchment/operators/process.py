@@ -14,8 +14,8 @@ from catchment.operators.aggregates.aggregate import frozen
 from catchment.operators.contract import Port, Quarantine, Snapshot
 from catchment.operators.keys import Grouping, Key, collapsed, key_of
 from catchment.operators.map import records
+from catchment.operators.members import Group
 from catchment.operators.ordering import sortable_key
-from catchment.operators.progress import Group
 from catchment.operators.projection import time_position
 from catchment.operators.stateless import calling
 from catchment.operators.states import copying, load_state, save_state

@@ -20,22 +20,14 @@ Knows sources and times. Does not know what waits for the watermark.
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop, heappush, heapreplace
-from typing import Any, TypeAlias
 
 from catchment.operators.contract import Snapshot
+from catchment.operators.members import AWAY, BUSY, NEVER, QUIET, Group, Member, Sources
 from catchment.plan.history import Source
 from catchment.program.steps import Scope
 from catchment.program.window import Closing, Offline
 
-Group: TypeAlias = Any
-"""The value of the key's stamped field that a group of sources has in common; None where there is one group."""
-
-NEVER = -(1 << 100)
-"""Before every instant: the watermark of a group of which too little is known."""
-
 HOUR_US = 3_600_000_000
-_BUSY, _QUIET, _AWAY = 0, 1, 2
 
 
 EVERYONE = Source("", None)
@@ -56,63 +48,6 @@ def resolved(closing: Closing, scope: Scope) -> Closing:
     return Closing(closing.grace, closing.idle, Offline(None if scope == "own" else HOUR_US), closing.keep)
 
 
-class _Member:
-    """A known source at a port."""
-
-    __slots__ = ("group", "heard", "number", "promise", "seats", "source", "state")
-
-    def __init__(self, source: Source, group: _Group, number: int) -> None:
-        self.source = source
-        self.group = group
-        self.number = number
-        self.promise = NEVER
-        self.heard: int | None = None
-        self.state = _BUSY
-        self.seats = 0  # in which of the heaps it has an entry, as bits
-
-
-_Heap: TypeAlias = list[tuple[int, int, _Member]]
-
-
-class _Side:
-    """A group's sources at one port: a heap for each state that they may be in."""
-
-    __slots__ = ("heaps", "size")
-
-    def __init__(self) -> None:
-        self.heaps: tuple[_Heap, _Heap, _Heap] = ([], [], [])
-        self.size = 0
-
-    def seat(self, member: _Member) -> None:
-        bit = 1 << member.state
-        if not member.seats & bit:
-            member.seats |= bit
-            heappush(self.heaps[member.state], (member.promise, member.number, member))
-
-    def least(self, state: int) -> int | None:
-        """The least promise of those in that state."""
-        heap = self.heaps[state]
-        while heap:
-            promise, number, member = heap[0]
-            if member.state != state:
-                heappop(heap)
-                member.seats &= ~(1 << state)
-            elif member.promise != promise:
-                heapreplace(heap, (member.promise, number, member))
-            else:
-                return promise
-        return None
-
-
-class _Group:
-    __slots__ = ("floating", "name", "sides")
-
-    def __init__(self, name: Group, ports: int) -> None:
-        self.name = name
-        self.sides = [_Side() for _ in range(ports)]
-        self.floating = 0  # how many of its sources follow the clock
-
-
 class Tracker:
     """The watermarks of the groups of one operator. The methods of events give the groups whose watermark rose.
 
@@ -127,11 +62,11 @@ class Tracker:
         self._idle = closing.idle
         self._at_most = closing.offline.at_most if closing.offline is not None else None
         self._now: list[int | None] = [None] * ports
-        self._members: list[dict[Source, _Member]] = [{} for _ in range(ports)]
+        self._members: list[dict[Source, Member]] = [{} for _ in range(ports)]
         # Those that may fall quiet, the one heard longest ago first.
-        self._awake: list[dict[_Member, None]] = [{} for _ in range(ports)]
-        self._groups: dict[Group, _Group] = {}
-        self._floating: dict[Group, _Group] = {}
+        self._awake: list[dict[Member, None]] = [{} for _ in range(ports)]
+        self._groups: dict[Group, Sources] = {}
+        self._floating: dict[Group, Sources] = {}
         self._met = 0
         # Groups that had a watermark as they began, which is told at the next event that can raise one.
         self._begun: list[Group] = []
@@ -148,14 +83,14 @@ class Tracker:
         """An element of the group came. From now on what everyone promises is promised to it."""
         if group in self._groups:
             return
-        made = self._groups[group] = _Group(group, len(self._now))
+        made = self._groups[group] = Sources(group, len(self._now))
         if self._rises(made):
             self._begun.append(group)
 
     def heard(self, port: int, source: Source) -> None:
         """An element of the source came. This never raises a watermark."""
         member = self._members[port].get(source)
-        if member is not None and (member.heard != self._now[port] or member.state == _QUIET):
+        if member is not None and (member.heard != self._now[port] or member.state == QUIET):
             self._hear(port, member)
 
     def progress(self, port: int, source: Source, at: int) -> list[Group]:
@@ -188,9 +123,9 @@ class Tracker:
             if since is None:
                 member.heard = self._now[port]
                 awake[member] = None
-                self._move(port, member, _BUSY)
+                self._move(port, member, BUSY)
             else:
-                self._move(port, member, _AWAY if self._at_most is not None else _BUSY)
+                self._move(port, member, AWAY if self._at_most is not None else BUSY)
         return self._risen(member.group)
 
     def tick(self, port: int, now: int) -> list[Group]:
@@ -209,7 +144,7 @@ class Tracker:
             if member.heard is None or member.heard > quiet:
                 break
             del awake[member]
-            self._move(port, member, _QUIET)
+            self._move(port, member, QUIET)
         return self._risen(*self._floating.values())
 
     def _promise_of_everyone(self, port: int, at: int) -> list[Group]:
@@ -217,52 +152,52 @@ class Tracker:
         self._everyone[port] = at if before is None or at > before else before
         return self._risen(*self._groups.values())
 
-    def _risen(self, *groups: _Group | None) -> list[Group]:
+    def _risen(self, *groups: Sources | None) -> list[Group]:
         risen = [group.name for group in groups if group is not None and self._rises(group)]
         if self._begun:
             risen = list(dict.fromkeys([*self._begun, *risen]))
             self._begun.clear()
         return risen
 
-    def _meet(self, port: int, source: Source) -> _Member:
-        member = self._seated(port, _Member(source, self._group(source), self._met))
+    def _meet(self, port: int, source: Source) -> Member:
+        member = self._seated(port, Member(source, self._group(source), self._met))
         member.heard = self._now[port]
         if source[0]:
             self._awake[port][member] = None
         return member
 
-    def _group(self, source: Source) -> _Group:
+    def _group(self, source: Source) -> Sources:
         name = None if self._group_of is None else self._group_of(source)
         self.begin(name)
         return self._groups[name]
 
-    def _seated(self, port: int, member: _Member) -> _Member:
+    def _seated(self, port: int, member: Member) -> Member:
         self._members[port][member.source] = member
         self._met = max(self._met, member.number + 1)
         side = member.group.sides[port]
         side.size += 1
         side.seat(member)
-        if member.state != _BUSY:
+        if member.state != BUSY:
             member.group.floating += 1
             self._floating[member.group.name] = member.group
         return member
 
-    def _hear(self, port: int, member: _Member) -> None:
+    def _hear(self, port: int, member: Member) -> None:
         now = self._now[port]
         awake = self._awake[port]
-        if member.state == _QUIET:
+        if member.state == QUIET:
             awake[member] = None
-            self._move(port, member, _BUSY)
+            self._move(port, member, BUSY)
         elif member.heard != now and member in awake:
             del awake[member]
             awake[member] = None
         member.heard = now
 
-    def _move(self, port: int, member: _Member, state: int) -> None:
+    def _move(self, port: int, member: Member, state: int) -> None:
         if member.state == state:
             return
         group = member.group
-        group.floating += (state != _BUSY) - (member.state != _BUSY)
+        group.floating += (state != BUSY) - (member.state != BUSY)
         if group.floating:
             self._floating[group.name] = group
         else:
@@ -270,18 +205,18 @@ class Tracker:
         member.state = state
         group.sides[port].seat(member)
 
-    def _rises(self, group: _Group) -> bool:
+    def _rises(self, group: Sources) -> bool:
         low: int | None = None
         for port, side in enumerate(group.sides):
             effective = self._everyone[port]
             if not side.size and effective is None:
                 return False
-            least = side.least(_BUSY)
+            least = side.least(BUSY)
             if least is not None and (effective is None or least < effective):
                 effective = least
             if group.floating:
                 now = self._now[port]
-                for state, behind in ((_QUIET, self._idle), (_AWAY, self._at_most)):
+                for state, behind in ((QUIET, self._idle), (AWAY, self._at_most)):
                     least = side.least(state)
                     if least is not None:
                         if now is not None and behind is not None and now - behind > least:
@@ -326,7 +261,7 @@ class Tracker:
             self.begin(name)
         for port, device, owner, promise, heard, standing, number, awake in state["members"]:
             source = Source(device, owner)
-            member = _Member(source, self._group(source), number)
+            member = Member(source, self._group(source), number)
             member.promise = NEVER if promise is None else promise
             member.heard, member.state = heard, standing
             self._seated(port, member)

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from catchment.operators.aggregates.aggregate import frozen
 from catchment.operators.contract import Port, Quarantine, Snapshot
 from catchment.operators.keys import Grouping, Key, key_of
-from catchment.operators.progress import Group
+from catchment.operators.members import Group
 from catchment.operators.waiting import Take, Waiting
 from catchment.plan.history import Source
 from catchment.program.steps import Order, Scope

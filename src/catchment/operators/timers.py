@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, NamedTuple
 
-from catchment.operators.progress import Group
+from catchment.operators.members import Group
 
 ELEMENT, TIMER, FORGET = 0, 1, 2
 _SWEEP_MIN = 64

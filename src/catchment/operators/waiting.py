@@ -12,8 +12,9 @@ from typing import TypeAlias
 
 from catchment.operators.contract import Operator, Port, Quarantine, Snapshot
 from catchment.operators.keys import Grouping, collapsed
+from catchment.operators.members import NEVER, Group
 from catchment.operators.ordering import null_first
-from catchment.operators.progress import NEVER, Group, Tracker, resolved
+from catchment.operators.progress import Tracker, resolved
 from catchment.operators.ticks import Ticks
 from catchment.plan.history import Source
 from catchment.program.steps import LATE, Scope

@@ -14,8 +14,8 @@ from operator import attrgetter
 from catchment.operators.aggregates.aggregate import frozen
 from catchment.operators.contract import Port, Quarantine, Snapshot
 from catchment.operators.keys import Key, collapsed
+from catchment.operators.members import Group
 from catchment.operators.pairing import Pairing, Side, pairs
-from catchment.operators.progress import Group
 from catchment.operators.release import Releasing
 from catchment.program import steps
 from catchment.program.types import Row, Schema

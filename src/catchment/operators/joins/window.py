@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from catchment.operators.aggregates.aggregate import frozen
 from catchment.operators.contract import Port, Quarantine, Snapshot
 from catchment.operators.keys import Grouping, Key, collapsed, key_of
+from catchment.operators.members import Group
 from catchment.operators.ordering import sortable_key
 from catchment.operators.pairing import Pairing, Side, pairs
-from catchment.operators.progress import Group
 from catchment.operators.waiting import Take, Waiting
 from catchment.operators.windows.agenda import Agenda
 from catchment.plan.history import Source

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
-from catchment.operators.progress import Group
+from catchment.operators.members import Group
 
 T = TypeVar("T")
 

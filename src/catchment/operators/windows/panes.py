@@ -12,7 +12,7 @@ from math import gcd
 from catchment.operators.aggregates.aggregate import Summary, frozen
 from catchment.operators.contents import Contents
 from catchment.operators.contract import Port, Quarantine, Snapshot
-from catchment.operators.progress import Group
+from catchment.operators.members import Group
 from catchment.operators.waiting import Take
 from catchment.operators.windows.agenda import Agenda
 from catchment.operators.windows.entering import generated, looking

@@ -8,8 +8,8 @@ from catchment.operators.aggregates.aggregate import Summary, frozen
 from catchment.operators.contents import Contents
 from catchment.operators.contract import Port, Quarantine, Snapshot
 from catchment.operators.keys import Grouping, Key, collapsed, key_of
+from catchment.operators.members import Group
 from catchment.operators.ordering import sortable_key
-from catchment.operators.progress import Group
 from catchment.operators.waiting import Take, Waiting
 from catchment.operators.windows.agenda import Agenda
 from catchment.plan.history import Source

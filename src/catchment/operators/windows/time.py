@@ -14,8 +14,8 @@ from catchment.operators.aggregates.aggregate import Order, Summary, frozen
 from catchment.operators.contents import Contents
 from catchment.operators.contract import Snapshot
 from catchment.operators.keys import Grouping, Key, collapsed
+from catchment.operators.members import Group
 from catchment.operators.ordering import sortable_key
-from catchment.operators.progress import Group
 from catchment.operators.waiting import Waiting
 from catchment.plan.history import Source
 from catchment.program.steps import Scope

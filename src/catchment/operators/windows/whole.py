@@ -9,7 +9,7 @@ from catchment.operators.aggregates.aggregate import Summary, frozen
 from catchment.operators.contents import Contents
 from catchment.operators.contract import Port, Quarantine, Snapshot
 from catchment.operators.inlined import indented
-from catchment.operators.progress import NEVER, Group
+from catchment.operators.members import NEVER, Group
 from catchment.operators.waiting import Take
 from catchment.operators.windows.agenda import Agenda
 from catchment.operators.windows.entering import generated, looking
