@@ -140,7 +140,7 @@ class GroupCommit:
         self._lock = threading.Lock()
         self._pending: list[Submitted] = []
         self._closing = False
-        self._restart_us = 0
+        self._restart_us = self._rest_us = 0
         self._failure: CatchmentError = _closed(partition)
         self._renew_at = clock_us() + renew_us
         self._trim_at = clock_us()
@@ -190,8 +190,9 @@ class GroupCommit:
             self._end(group)
             return None
         now = self._clock_us()
-        tick = self._ticker.tick(now_us=now)
-        if tick is not None and self.state is State.WRITING:
+        # A tick tries a troubled disk again, but not at every turn.
+        tick = self._ticker.tick(now_us=now) if now >= self._rest_us else None
+        if tick is not None:
             group.append(Submitted((tick,), _unheard))
         if group:
             self._commit(group, now)
@@ -204,7 +205,10 @@ class GroupCommit:
         with self._lock:
             if self._pending or self._closing or self._is_replaced():
                 return now
-        return min(self._renew_at, self._trim_at, self._ticker.due_us() or self._renew_at)
+        tick_due_us = self._ticker.due_us()
+        return min(
+            self._renew_at, self._trim_at, self._renew_at if tick_due_us is None else max(tick_due_us, self._rest_us)
+        )
 
     def _is_replaced(self) -> bool:
         return self.state is State.REPLACED
@@ -276,6 +280,7 @@ class GroupCommit:
         states = {"G504": State.REPLACED, "G505": State.REPLACED, "G506": State.FULL}
         self.state = states.get(error.code, State.FAILED)
         self._failure = error
+        self._rest_us = self._clock_us() + RESTART_US
         return error
 
     def _trim(self) -> None:
