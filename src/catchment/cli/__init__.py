@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "stop": "end what runs in a data directory, cleanly",
     "doctor": "say what this machine has for Catchment, what is missing, and how to get it",
     "explain": "say how a program becomes its plan: its graph, each rewrite, its parts, and why",
+    "device": "run a program's device part on this machine, and ask a running one",
     "gateway": "run the service that devices talk to, and look after its devices",
 }
 

@@ -52,8 +52,8 @@ class Memory:
         self._entries = 0
         self._snapshot_bytes = 0
         self._since_bytes = 0
-        self._fresh = True
-        """Whether there is no snapshot of this process yet: then the next write makes one."""
+        self.is_fresh = True
+        """Whether the next write is a snapshot in any case, since there is none to go on from."""
 
     def read(self) -> tuple[bytes | None, list[bytes]]:
         """The last snapshot, if there is one, and the entries since."""
@@ -70,12 +70,12 @@ class Memory:
             entries.append(entry.value)
         self._entries = len(entries)
         self._since_bytes = sum(map(len, entries))
-        self._fresh = False
+        self.is_fresh = False
         return slot.value, entries
 
     def write(self, state: Callable[[], bytes], entry: Callable[[], bytes]) -> None:
         """Keep what was taken in, or the state after it, whichever is cheaper in the long run."""
-        if not self._fresh and self._snapshot_bytes > SMALL_BYTES:
+        if not self.is_fresh and self._snapshot_bytes > SMALL_BYTES:
             value = entry()
             if self._since_bytes + len(value) <= self._snapshot_bytes:
                 self._save(f"{self._name}/{self._entries}", _ENCODER.encode(_Slot(self._snapshot, value)))
@@ -90,11 +90,11 @@ class Memory:
         self._save(self._name, _ENCODER.encode(_Slot(self._snapshot, state)))
         self._entries = self._since_bytes = 0
         self._snapshot_bytes = len(state)
-        self._fresh = False
+        self.is_fresh = False
 
     def begin_anew(self) -> None:
         """What was written may be gone, or was rolled back: the next write is a snapshot."""
-        self._fresh = True
+        self.is_fresh = True
 
 
 _ENCODER = msgspec.msgpack.Encoder()

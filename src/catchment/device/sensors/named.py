@@ -116,6 +116,14 @@ def duration_us(text: str) -> int:
     return round(float(found[1]) * _SCALES_US[found[2]])
 
 
+def duration_of(option: str, text: str) -> int:
+    """The duration that an option of the command line says."""
+    try:
+        return duration_us(text)
+    except ValueError as error:
+        raise ProgramError("D628", f"{option} {text} says no time", why=str(error), fix=f"write {option} 30s") from None
+
+
 def _replay(spec: Spec, options: dict[str, str], fitting: Fitting, rate: Rate, around: Surrounded) -> Sensor:
     from catchment.device.sensors.replay import Replay  # a parser of XML is a tenth of a device's start
 

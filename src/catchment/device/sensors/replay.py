@@ -51,6 +51,8 @@ class Replay:
         self._rate = rate
         self._tell = tell
         self._speed = speed
+        self.is_patient = speed == 0
+        """Whether it can wait: nothing is missed by playing later what has no pace."""
         self._live = live
         self._sampled = sampled
         self._recording = open_recording(path)
