@@ -155,7 +155,7 @@ def _unscaled(steps: int, step: float | None) -> float:
     try:
         return unscale(steps, step)
     except OverflowError:
-        return math.copysign(math.inf, steps)
+        return math.inf if steps > 0 else -math.inf
 
 
 def _nearest(value: Fraction) -> float:
@@ -163,7 +163,7 @@ def _nearest(value: Fraction) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def _most_frequent(values: list[Any], k: int) -> tuple[Any, ...]:
