@@ -222,7 +222,7 @@ def _user_result(aggregate: Aggregate[Any], given: Typed) -> Typed:
     cls = declared(aggregate.call.reference or "")
     for base in getattr(cls, "__orig_bases__", ()):
         args: tuple[Any, ...] = getattr(base, "__args__", ())
-        if len(args) != 3:
+        if len(args) != 3 or any(isinstance(arg, TypeVar) for arg in args):
             continue
         takes, _ = data_type(args[0], f"the value of {cls.__name__}")
         if given.type not in (takes, NULL) and (given.type, takes) != (INT, FLOAT):
@@ -258,9 +258,10 @@ def named(schema: Schema, columns: dict[str, Aggregate[Any]], at: SourceLine) ->
     found = []
     for name, aggregate in columns.items():
         if not isinstance(aggregate, Aggregate):
+            given = "an expression" if isinstance(aggregate, Expr) else repr(aggregate)
             raise ProgramError(
                 "C165",
-                f"{name}={aggregate!r} is not an aggregate",
+                f"{name} is given {given}, not an aggregate",
                 why="a window gives one value of many elements",
                 fix=f"say which, e.g. {name}=cm.last(...) or cm.mean(...)",
                 at=at,

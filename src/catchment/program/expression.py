@@ -238,7 +238,7 @@ class Expr(Generic[T_co]):
         if kind is None:
             raise ProgramError(
                 "C128",
-                f"cannot cast to {to!r}",
+                f"cannot cast to {getattr(to, '__name__', repr(to))}",
                 why="a cast goes to bool, int, float, str, Instant or Duration",
                 fix="name one of these",
                 at=author_line(),

@@ -105,11 +105,15 @@ def sites(given: Any, name: str) -> tuple[Site, ...]:
         return given
     raise ProgramError(
         "C147",
-        f"{name} runs on {given!r}",
+        f"{name} is declared with runs_on={_said(given)}",
         why="runs_on lists the sites where the code, and what it imports, is there",
         fix="write runs_on=(cm.CLOUD,), with the comma, or leave it out for everywhere",
         at=author_line(),
     )
+
+
+def _said(value: Any) -> str:
+    return f"cm.{value.name}" if isinstance(value, Site) else repr(value)
 
 
 def declared(reference: str) -> Any:
@@ -171,7 +175,7 @@ def record_schema(annotation: Any, what: str) -> Schema:
         return schema
     raise ProgramError(
         "C144",
-        f"{what} is {annotation!r}, not a record",
+        f"{what} is {getattr(annotation, '__name__', repr(annotation))}, not a record",
         why="elements of a stream are records",
         fix="annotate it with a record class",
         at=author_line(),

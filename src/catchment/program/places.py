@@ -94,7 +94,7 @@ class CloudSite(Place):
         """A source that Spark reads itself: `cloud.read(Fix, "files", path=...)`, "kafka" or "rate"."""
         at = author_line()
         _needs_time(record, at)
-        held = plain(options, f"read(..., {connector!r})", at)
+        held = {name: plain(options[name], f"read({name}=)", at) for name in sorted(options)}
         return self._begin(steps.External(record.schema, connector, held), record, at)
 
 

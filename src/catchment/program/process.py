@@ -157,7 +157,7 @@ def _is_class_variable(name: str, said: Any) -> bool:
 def _check_state(kind: type[State]) -> None:
     """Refuses a state that cannot begin, or that a checkpoint cannot hold."""
     try:
-        first = kind()
+        kind()
     except TypeError as error:
         raise ProgramError(
             "C176",
@@ -166,14 +166,14 @@ def _check_state(kind: type[State]) -> None:
             fix=f"give every field of {kind.__name__} a default, such as since: int | None = None",
             at=author_line(),
         ) from error
-    try:
-        msgspec.convert(msgspec.to_builtins(first), kind)
-        msgspec.json.schema(kind)
-    except (TypeError, msgspec.ValidationError) as error:
-        raise ProgramError(
-            "C177",
-            f"{kind.__name__} cannot be kept: {error}",
-            why="a checkpoint holds the state as plain data, and gives it back in the types that it declares",
-            fix="declare its fields as numbers, texts, bytes, booleans, lists, dicts or other cm.State classes",
-            at=author_line(),
-        ) from error
+    for field in msgspec.structs.fields(kind):
+        try:
+            msgspec.json.schema(field.type)
+        except TypeError as error:
+            raise ProgramError(
+                "C177",
+                f"{kind.__name__}.{field.name} cannot be kept",
+                why=f"a checkpoint holds plain data, and {getattr(field.type, '__name__', field.type)} is none",
+                fix="declare it as a number, text, bytes, bool, list, dict or another cm.State class",
+                at=author_line(),
+            ) from error

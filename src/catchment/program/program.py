@@ -81,7 +81,7 @@ class Program:
             if not isinstance(result, Stream):
                 raise ProgramError(
                     "C232",
-                    f"{name} returns {result!r}",
+                    f"{name} returns a {type(result).__name__}, not a stream",
                     why="a stream function returns the stream that it makes",
                     fix="return the last step; a window needs .agg(...) to become a stream",
                     at=line,
@@ -150,7 +150,7 @@ class Program:
     def sink(self, stream: Stream[Any], connector: str, **options: Any) -> None:
         """Keep results outside: `sink(trips, "parquet", path=...)`, "postgres", or "callback"."""
         at = author_line()
-        held = plain({n: _reference(v) for n, v in options.items()}, f"sink(..., {connector!r})", at)
+        held = {name: plain(_reference(options[name]), f"sink({name}=)", at) for name in sorted(options)}
         made = Declared(
             steps.Sink(connector, held),
             ((stream.declared, stream.port),),
@@ -231,7 +231,7 @@ class Program:
                         "C237",
                         f"{function.__name__} runs at {at} and asks for a {place.__name__}",
                         why="a stream draws only from the site that it runs at",
-                        fix=f"use at={place.site}, or take the stream of another function as a parameter",
+                        fix=f"use at=cm.{place.site.name}, or take the stream of another function as a parameter",
                         at=line,
                     )
                 found[name] = place(self.made)

@@ -185,7 +185,7 @@ def _annotation(cls: type, name: str, written: Any, frame: types.FrameType) -> t
     if typing.get_origin(written) is not Field:
         raise ProgramError(
             "C106",
-            f"{cls.__name__}.{name} is annotated {written!r}",
+            f"{cls.__name__}.{name} is annotated {getattr(written, '__name__', repr(written))}",
             why="a field is an expression on the class and a value on an instance, which only Field[...] says",
             fix=f"write {name}: cm.Field[...]",
             at=author_line(),
@@ -209,7 +209,7 @@ def data_type(annotation: Any, what: str) -> tuple[DataType, bool]:
         return _SCALARS[annotation], False
     raise ProgramError(
         "C107",
-        f"{what} has type {annotation!r}, which no engine can hold",
+        f"{what} has type {getattr(annotation, '__name__', repr(annotation))}, which no engine can hold",
         why="values are bool, int, float, str, bytes, Instant, Duration, a record, or tuple[X, ...] of these",
         fix="use one of them; for a list write tuple[float, ...]",
         at=author_line(),
@@ -277,7 +277,13 @@ class Record(_Values, metaclass=_RecordMeta):
             )
         row = tuple([values.pop(c.name) if c.name in values else _default(schema, c) for c in schema.fields])
         if values:
-            schema.position(next(iter(values)))
+            raise ProgramError(
+                "C116",
+                f"{schema.name}(...) was given {next(iter(values))}, which it does not have",
+                why=f"its fields are: {', '.join(schema.names)}",
+                fix=f"leave it out, or declare {next(iter(values))} on {schema.name}",
+                at=author_line(),
+            )
         return cls.of(row)
 
     @classmethod

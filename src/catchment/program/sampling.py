@@ -72,10 +72,11 @@ def adaptive(every: Duration, *, slow_down: int = 1, when: Expr[bool] | None = N
 
 def _rule(when: Expr[bool], slow_down: int) -> SlowDown:
     at = author_line()
-    if infer(when.node, (DEVICE_CONTEXT,), at).type != BOOL or slow_down < 0:
+    kind = infer(when.node, (DEVICE_CONTEXT,), at).type
+    if kind != BOOL or slow_down < 0:
         raise ProgramError(
             "C175",
-            f"slow_down={slow_down} while {when!r} is not a rule",
+            f"slow_down={slow_down} with a condition of type {kind} is not a rule",
             why="a rule is a condition on the device, and a factor of 0 (pause) or more",
             fix="write slow_down=4, when=device.battery.low",
             at=at,

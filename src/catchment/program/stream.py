@@ -23,6 +23,7 @@ from catchment.program.record import Record
 from catchment.program.steps import Order
 from catchment.program.sync import Sync
 from catchment.program.types import Duration, Schema
+from catchment.program.typing import infer
 from catchment.program.window import Closing, Window
 
 R = TypeVar("R", bound=Record)
@@ -45,8 +46,8 @@ class Stream(Generic[R]):
 
     def __getitem__(self, name: str) -> Expr[Any]:
         """A field by name, for streams whose record was not declared as a class."""
-        column = self.schema.column(name)
-        return Expr(FieldRef(name, self.schema.name), column.type)
+        node = FieldRef(name, self.schema.name)
+        return Expr(node, infer(node, (self.schema,), author_line()).type)
 
     def __iter__(self) -> Iterator[NoReturn]:
         raise ProgramError(
@@ -227,7 +228,7 @@ class Stream(Generic[R]):
                     "C272",
                     f"{name} was asked of a stream of {self.schema.name} that has no key",
                     why="state is kept for each value of a key; a select that leaves the key out drops it",
-                    fix=f"say the key first: key_by({self.schema.name}.user).{name}(...)",
+                    fix=f"keep the key to here, and say it: key_by(...).{name}(...)",
                     at=author_line(),
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

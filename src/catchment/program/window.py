@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from catchment.errors import ProgramError, author_line
+from catchment.program.reliability import duration_text
 from catchment.program.types import Duration
 
 MINUTE_US = 60_000_000
@@ -114,7 +115,7 @@ def hop(
     if every > size:
         raise ProgramError(
             "C150",
-            f"windows of size={size} every={every} leave gaps",
+            f"windows of {duration_text(size)} every {duration_text(every)} leave gaps",
             why="elements between two windows would be in none and vanish unseen",
             fix="use every <= size, or filter the elements that are not wanted with where()",
             at=author_line(),

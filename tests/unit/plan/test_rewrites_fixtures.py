@@ -1,7 +1,7 @@
 """Each rewrite alone, on a program that it is for: the graph before, what it says that it does, the graph after.
 
-A fixture in tests/fixtures/rewrites is an author's text with `before`, `changes` and `after` as `catchment explain`
-prints them. `python -m tests.unit.plan.test_rewrites_fixtures` writes these three anew, to be read before they are kept.
+A fixture in tests/fixtures/rewrites is an author's text with what `catchment explain` says of it.
+`python -m tests.unit.plan.test_rewrites_fixtures` writes that anew, to be read before it is kept.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def outputs(graph: Graph) -> Iterator[ProgramError]:
             continue
         yield ProgramError(
             "C240",
-            f"what {_kind(vertex)} gives in {vertex.stream} goes nowhere",
+            f"the result of {_kind(vertex)} in {vertex.stream} goes nowhere",
             why="streams do not change: each step gives a new one, and this one is neither used nor returned",
             fix="use what the step returns, or leave the step out",
             at=vertex.line.source(),
@@ -133,5 +133,18 @@ def _disagree(vertex: Vertex, problem: str) -> ProgramError:
     )
 
 
+_SAID = {
+    steps.KeyBy: "key_by",
+    steps.Aggregated: "agg",
+    steps.TopK: "top",
+    steps.Running: "state",
+    steps.Processed: "process",
+    steps.Append: "source",
+    steps.External: "read",
+    steps.Feedback: "loop",
+}
+"""What an author calls a step, where that is not its own name."""
+
+
 def _kind(vertex: Vertex) -> str:
-    return type(vertex.step).__name__.lower()
+    return _SAID.get(type(vertex.step), type(vertex.step).__name__.lower())

@@ -92,7 +92,9 @@ def _above(graph: Graph, wiring: Wiring, above: Vertex, where: Vertex) -> tuple[
     match above.step:
         case steps.KeyBy():
             why = "saying the key changes no element"
-            return _swapped(graph, wiring, above, where, step.predicate), Change(where.id, f"goes before {above.id}", why)
+            return _swapped(graph, wiring, above, where, step.predicate), Change(
+                where.id, f"goes before {above.id}", why
+            )
         case steps.Select():
             before = _before(above.step, step.predicate)
             schema = _input(wiring, above)

@@ -35,7 +35,7 @@ def moved(given: Given, by: float, lat_deg: Any, lon_deg: Any, at: SourceLine) -
                 "C207",
                 f"moved does not find {name} on {given.schema.name}",
                 why="it measures the distance between places",
-                fix=f"say where it is: moved(by=..., {name}={given.schema.name}.{name[:3]})",
+                fix="name fields in degrees: moved(by=..., lat_deg=..., lon_deg=...)",
                 at=at,
             )
         node = expression(place, (given.schema,), at) if place is not None else FieldRef(name)
@@ -128,7 +128,7 @@ def process(
     if not isinstance(process, Process):
         raise ProgramError(
             "C212",
-            f"process was given {process!r}",
+            f"process was given {f'the class {process.__name__}' if isinstance(process, type) else repr(process)}",
             why="a keyed step is an instance of a Process class, with its parameters",
             fix="write process(SegmentTrips(gap=minutes(5)))",
             at=at,

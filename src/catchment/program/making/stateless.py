@@ -22,9 +22,9 @@ def where(given: Given, predicate: Any, at: SourceLine) -> Draft:
     if kind not in (BOOL, NULL):
         raise ProgramError(
             "C200",
-            f"where was given a {kind}",
+            f"where was given a value of type {kind}",
             why="a filter keeps the elements for which a boolean is true",
-            fix="compare it: where(Fix.speed_mps > 0)",
+            fix="compare it with something: where(... > 0)",
             at=at,
         )
     return Draft(steps.Where(node), given.schema, given.keys)
@@ -138,7 +138,7 @@ def _key(schema: Schema, key: Any, at: SourceLine) -> str:
     if not isinstance(key, Expr) or not isinstance(key.node, FieldRef):
         raise ProgramError(
             "C204",
-            f"key_by was given {key!r}",
+            f"key_by was given {'an expression' if isinstance(key, Expr) else repr(key)}, not a field",
             why="a key is a field, so that it has a name where the results go",
             fix="compute it with select(name=...) first, then key_by(that field)",
             at=at,
@@ -165,7 +165,7 @@ def subscribe(given: Given, function: Any, at: SourceLine) -> Draft:
             "C229",
             f"{known.body.__name__} is told of {takes.name}, and the stream has {given.schema.name}",
             why="a subscriber is called with each element of the stream that it subscribes to",
-            fix=f"declare it as def {known.body.__name__}(element: {given.schema.name}) -> bool",
+            fix=f"declare it as def {known.body.__name__}(element: {given.schema.name}) -> None",
             at=at,
         )
     return Draft(steps.Subscribe(known.reference), given.schema, given.keys)

@@ -62,7 +62,9 @@ def _unreadable(text: str, error: SqlglotError, at: SourceLine | None) -> Progra
     return ProgramError(
         "C131",
         f"{text!r} is not an expression of SQL{place}",
-        why=str(found.get("description") or str(error).splitlines()[0] or "nothing is there").rstrip("."),
+        why=str(found.get("description") or str(error).splitlines()[0] or "nothing is there")
+        .partition(" for <")[0]
+        .rstrip("."),
         fix="write one value or condition, such as speed_mps * 3.6 > 50 AND user IS NOT NULL",
         at=at,
     )
