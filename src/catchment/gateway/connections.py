@@ -75,9 +75,14 @@ class Connections:
         for target in targets:
             for device in self._devices.of_target(target):
                 device.results_due = True
-                if device.link is not None and device.link.is_open and not device.link.pushing:
-                    device.link.pushing = True
-                    self._spawn(self._push(device, device.link))
+                if device.link is not None:
+                    self.push(device, device.link)
+
+    def push(self, device: Device, link: Link) -> None:
+        """Hand the device what it lacks, unless that is being done."""
+        if link.is_open and not link.pushing:
+            link.pushing = True
+            self._spawn(self._push(device, link))
 
     async def _push(self, device: Device, link: Link) -> None:
         try:
@@ -108,8 +113,7 @@ class Connections:
             elif link.device is not None and not link.pushing:
                 current = self._service.stores.plans.current(link.device.enrolled.program)
                 if current is not None and current != link.plan:
-                    link.pushing = True
-                    self._spawn(self._push(link.device, link))
+                    self.push(link.device, link)
 
     async def _send_away(self, link: Link, frame: Frame) -> None:
         try:

@@ -35,7 +35,9 @@ class Link:
         """Per downlink stream and epoch nonce, what the device holds or was sent on this connection."""
         self.in_flight: deque[Mark] = deque()
         """Results that were sent on this connection and not acknowledged."""
-        self.pushing = False
+        self.pushing = True
+        """Whether somebody is pushing; also before the welcome has left, so that nothing overtakes it."""
+        self.was_welcomed = False
         self.sleep_us: int | None = None
         """What the device said of its next word, as it left."""
         self._send = send

@@ -8,6 +8,7 @@ refused at its next word. Knows SQLite; time and randomness are arguments. Gatew
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import re
@@ -61,6 +62,7 @@ class Enrolment:
     """The store."""
 
     def __init__(self, path: Path | str, *, secret: Callable[[], str]) -> None:
+        self._path = path
         self._secret = secret
         self._lock = threading.Lock()
         self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
@@ -69,9 +71,11 @@ class Enrolment:
         self._database.executescript(_SCHEMA)
         self._known: dict[str, tuple[Enrolled, bytes, bytes | None, bool]] = {}
         self._version = -1
+        self._used: dict[str, bytes] = {}
 
     def close(self) -> None:
         """Close the store."""
+        self.write_down()
         self._database.close()
 
     def token(
@@ -90,6 +94,7 @@ class Enrolment:
 
     def enrol(self, token: str, *, device: str, kind: str = "", now_us: int) -> Given:
         """Turn a token into a credential for `device` (the token's own name for it wins)."""
+        self.write_down()
         with self._lock, self._database:
             self._database.execute("BEGIN IMMEDIATE")
             row = self._database.execute(
@@ -143,8 +148,9 @@ class Enrolment:
                     if enrolled.revoked_us is not None:
                         raise _revoked(device)
                     if is_current and (not used or previous is not None):
-                        self._database.execute("UPDATE device SET used=1, previous=NULL WHERE device=?", (device,))
-                        self._known.pop(device, None)
+                        # Written down soon, with those of others: a sync for each would stop everybody's uploads.
+                        self._used[device] = current
+                        self._known[device] = (enrolled, current, None, True)
                     return enrolled
         # One answer for an unknown device and a wrong secret: names are not to be probed for.
         raise PeerError(
@@ -163,9 +169,25 @@ class Enrolment:
         if known is None or known[0].revoked_us is not None:
             raise _revoked(device)
 
+    def write_down(self) -> None:
+        """Write down whose credentials were used since the last time: old credentials and tokens end with that."""
+        with self._lock:
+            used, self._used = self._used, {}
+        if used:
+            # A connection of its own, so that nobody who has to prove itself waits for this sync.
+            with (
+                contextlib.closing(sqlite3.connect(self._path, isolation_level=None, timeout=10)) as database,
+                database,
+            ):
+                database.execute("BEGIN IMMEDIATE")
+                database.executemany(
+                    "UPDATE device SET used=1, previous=NULL WHERE device=? AND credential=?", used.items()
+                )
+
     def rotate(self, device: str, credential: str) -> str:
         """A new credential; the old one works until the new one is used."""
         self.prove(device, credential)
+        self.write_down()
         new = self._secret()
         with self._lock:
             # Proved with the current one, or with the one before it after a lost answer: either stays good until then.
@@ -231,7 +253,9 @@ class Enrolment:
             ).fetchone()
             if row is None:
                 return None
-            known = self._known[device] = (Enrolled(*row[:7]), row[7], row[8], bool(row[9]))
+            seen = self._used.get(device) == row[7]
+            known = (Enrolled(*row[:7]), row[7], None if seen else row[8], seen or bool(row[9]))
+            self._known[device] = known
         return known
 
 

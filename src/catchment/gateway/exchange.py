@@ -83,6 +83,9 @@ class Exchange:
             reply = await self.turn(link, body)
             if reply.frames:
                 await link.send(encode_all(reply.frames))
+            if link.device is not None and not link.was_welcomed:
+                link.was_welcomed, link.pushing = True, False
+                self._connections.push(link.device, link)
             if reply.over:
                 return 1000
 

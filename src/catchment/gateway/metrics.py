@@ -93,9 +93,7 @@ class GatewayMetrics:
         self.frames = counter("catchment_gateway_frames_total", "Frames received, by kind.", ("kind",))
         self.uploads = counter("catchment_gateway_uploads_total", "Uploads made durable.")
         self.elements = counter("catchment_gateway_elements_total", "Elements made durable, by stream.", ("stream",))
-        self.payload_bytes = counter(
-            "catchment_gateway_payload_bytes_total", "Bytes of payload made durable, by stream.", ("stream",)
-        )
+        self.payload_bytes = counter("catchment_gateway_payload_bytes_total", "Bytes of payload made durable.")
         self.lost = counter(
             "catchment_gateway_lost_elements_total",
             "Elements that devices report as given up, by stream and reason.",

@@ -185,6 +185,7 @@ class Service:
 
     async def _flush(self) -> None:
         """Write down what devices acknowledged: late is no harm, they are asked what they hold anyway."""
+        await asyncio.to_thread(self.stores.enrolment.write_down)
         if self._acknowledged:
             batch, self._acknowledged = self._acknowledged, []
             await asyncio.to_thread(self.stores.downlink.acknowledge, batch)

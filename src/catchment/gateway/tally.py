@@ -5,11 +5,14 @@ Names in counters come from devices, so they are bounded: beyond so many streams
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from catchment.errors import CatchmentError
 from catchment.gateway.service import Service
 from catchment.gateway.uplink import Turn
 from catchment.sync.frame import Data, Frame
-from catchment.sync.parts import Epoch, Lost
+from catchment.sync.parts import NO_LOSS, Epoch, Lost
 
 LABELS_MAX = 500
 _LOST_KEPT = 100_000
@@ -34,9 +37,10 @@ class Tally:
         self._labels.add(stream)
         return stream
 
-    def frame(self, frame: Frame) -> None:
-        """A frame arrived."""
-        self._metrics.frames.add(type(frame).__name__.lower())
+    def frames(self, frames: Iterable[Frame]) -> None:
+        """A message arrived."""
+        for kind, count in Counter([type(frame).__name__ for frame in frames]).items():
+            self._metrics.frames.add(kind.lower(), by=count)
 
     def logged(self, device: str, turn: Turn, took_us: int) -> None:
         """A turn is durable."""
@@ -46,12 +50,16 @@ class Tally:
             return
         metrics.acknowledge.observe(took_us / 1e6, len(turn.taken))
         metrics.uploads.add(by=len(turn.taken))
+        elements: dict[str, int] = {}
+        payload_bytes = 0
         for frame, _ in turn.taken:
-            label = self.label(frame.stream)
-            metrics.elements.add(label, by=frame.count)
-            metrics.payload_bytes.add(label, by=len(frame.payload))
-            if frame.lost.total:
-                self._count_lost(device, frame, label)
+            elements[frame.stream] = elements.get(frame.stream, 0) + frame.count
+            payload_bytes += len(frame.payload)
+            if frame.lost is not NO_LOSS and frame.lost.total:
+                self._count_lost(device, frame, self.label(frame.stream))
+        metrics.payload_bytes.add(by=payload_bytes)
+        for stream, count in elements.items():
+            metrics.elements.add(self.label(stream), by=count)
 
     def refused(self, error: CatchmentError) -> None:
         """Something was refused."""

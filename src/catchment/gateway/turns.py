@@ -60,6 +60,7 @@ class Turns:
         now = self._service.clock_us()
         link.heard_us = now
         heard, fault = self._decode(body, link)
+        self._tally.frames([one.frame for one in heard])
         reply = await self._turn(link, heard, len(body), now)
         if fault is not None:
             reply.frames.append(Error(fault.code, fault.what, fault.fix))
@@ -279,7 +280,6 @@ class Turns:
             while at < len(body):
                 frame, end = decode(body, at, frame_bytes_max=self._limits.frame_bytes)
                 if frame is not None:
-                    self._tally.frame(frame)
                     heard.append(Heard(frame, body[at:end]))
                 at = end
         except PeerError as error:
