@@ -9,8 +9,15 @@ stopped, with or without a connection.
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import time
 from pathlib import Path
+from typing import Any
+
+from catchment.errors import ProgramError
+
+_FOLLOW_S = 0.25
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,10 +50,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     run_it.add_argument("--stop-within", default="5s", metavar="TIME", help="to send what is left (default: 5s)")
     run_it.add_argument("--until-idle", action="store_true", help="end once all is played and sent")
 
+    status = actions.add_parser("status", help="say how a device is: what waits, what was lost, its clock and its link")
+    _data(status)
+    status.add_argument("--json", action="store_true", help="as JSON")
+
+    results = actions.add_parser("results", help="print the results that came down, one JSON object per line")
+    _data(results)
+    results.add_argument("--stream", metavar="NAME", help="of this stream only")
+    results.add_argument("--after", type=int, default=0, metavar="ID", help="those that came after this one")
+    results.add_argument("--follow", action="store_true", help="go on as they come")
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
-    return _run(arguments)
+    match arguments.action:
+        case "run":
+            return _run(arguments)
+        case "status":
+            return _status(arguments)
+        case _:
+            return _results(arguments)
 
 
 def _data(parser: argparse.ArgumentParser) -> None:
@@ -76,3 +99,66 @@ def _run(arguments: argparse.Namespace) -> int:
             until_idle=arguments.until_idle,
         )
     )
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from catchment.device.control import ask
+
+    status = ask(arguments.data, {"ask": "status"})
+    if status is None:
+        at_rest = _at_rest(arguments.data)
+        status = at_rest.status()
+        at_rest.close()
+    if arguments.json:
+        print(json.dumps(status))
+    else:
+        print("\n".join(_lines(status)))
+    return 0 if status["running"] else 1
+
+
+def _lines(value: Any, indent: str = "") -> list[str]:
+    """Nested figures as people read them."""
+    lines: list[str] = []
+    for name, held in value.items():
+        if isinstance(held, dict) and held:
+            lines += [f"{indent}{name}:", *_lines(held, indent + "  ")]
+        elif isinstance(held, list):
+            lines.append(f"{indent}{name}:")
+            for one in held:
+                lines += [f"{indent}  {one.pop('stream')}:", *_lines(one, indent + "    ")]
+        else:
+            lines.append(f"{indent}{name}: {held}")
+    return lines
+
+
+def _results(arguments: argparse.Namespace) -> int:
+    from catchment.device.control import ask
+    from catchment.device.status import results
+
+    after = arguments.after
+    while True:
+        answer = ask(arguments.data, {"ask": "results", "after": after, "stream": arguments.stream})
+        if answer is not None and "error" in answer:
+            raise ProgramError("D652", "the device did not answer", why=answer["error"], fix="ask it again")
+        if answer is None:
+            at_rest = _at_rest(arguments.data)
+            plan = at_rest.plan()
+            found = [] if plan is None else results(plan, at_rest.results, after, arguments.stream)
+            at_rest.close()
+        else:
+            found = answer["results"]
+        for result in found:
+            print(json.dumps(result), flush=True)
+            after = result["id"]
+        if found:
+            continue
+        if not arguments.follow:
+            return 0
+        time.sleep(_FOLLOW_S)
+
+
+def _at_rest(data: Path) -> Any:
+    from catchment.device.process import OUTBOX
+    from catchment.device.status import AtRest
+
+    return AtRest(data / OUTBOX)

@@ -25,7 +25,7 @@ from catchment.errors import CatchmentError
 from catchment.sync.exchange import Clocks, Exchange, Joined, Parted
 from catchment.sync.frame import Offset, Pressure
 from catchment.sync.happening import Arrived, Happening, Noticed, PlanArrived, Told, Trouble
-from catchment.sync.outbox import Health, Outbox, Stamp
+from catchment.sync.outbox import Health, Outbox, Result, Stamp
 
 TURN_RECORDS = 1000
 """So many readings are taken in one turn."""
@@ -39,6 +39,9 @@ LOOK_US = 5_000_000
 RETRY_US = 1_000_000
 """After so long a disk that took nothing is tried again."""
 RESULTS_KEPT = 10_000
+"""Of results that are all kept, the program has dealt with so many: they can still be looked at."""
+END_US = (1 << 53) - 1
+"""What a sensor that is over promises: the last moment that a frame can name."""
 
 
 class Agent:
@@ -82,6 +85,7 @@ class Agent:
         self._entered = False
         self._results_wait = True
         self._reached: dict[str, int] = {}
+        self._over: set[str] = set()
         self._metered_bytes = 0
         self._health = Health.WORKING
 
@@ -153,6 +157,7 @@ class Agent:
         wanted.schedule.resume(self.running.schedule.positions(), now_us)
         wanted.connect(exchange, now_us=now_us)
         self.running = wanted
+        self._over.clear()
         self.ledger.begin_anew(plan)
         if self.correspondent is not None:
             self.correspondent.plan_tag = tag
@@ -228,6 +233,11 @@ class Agent:
         for step, reached_us in self._reached.items():
             parts.progress(step, reached_us)
         self._reached.clear()
+        for step in schedule.steps:
+            if step not in self._over and schedule.is_over(step):
+                self._over.add(step)
+                self._entered = True
+                parts.progress(step, END_US)
         if parts.waits and (self._ticked_us is None or now_us - self._ticked_us >= TICK_US):
             self._ticked_us = now_us
             parts.tick(at_us)
@@ -347,6 +357,10 @@ class Agent:
     def backlog(self) -> int:
         """Elements that are stored, or wait to be, and that no gateway has acknowledged."""
         return self.ledger.records + sum(self.outbox.size(stream)[0] for stream in self.outbox.streams())
+
+    def outbox_results(self, stream: str, after: int) -> list[Result]:
+        """Results that came down, as they are stored."""
+        return self.outbox.results(stream, after=after, limit=TURN_RECORDS)
 
     def _standing(self) -> remembered.Standing:
         return remembered.Standing(self.running.schedule.positions(), dict(self._fed), self.keeper.memory())

@@ -21,14 +21,16 @@ from typing import TypeAlias, TypeVar
 from catchment.device.agent import Agent
 from catchment.device.assembly import Device, assemble, stored_plan
 from catchment.device.clock import Clock, SystemClock
+from catchment.device.control import Answer, Control, Question
 from catchment.device.correspondent import PLAN_PATH
 from catchment.device.identity import FILE, Identified, enrol, keep_identity, read_identity
 from catchment.device.journal import Journal
 from catchment.device.remembered import StoredPlan
 from catchment.device.sensors.named import Spec
+from catchment.device.status import answer
 from catchment.device.surroundings import MachineEnvironment
 from catchment.device.transport import Carrier, Http, Reply, Request, basic
-from catchment.errors import PeerError, ProgramError
+from catchment.errors import CatchmentError, PeerError, ProgramError
 from catchment.sync.outbox import Outbox, OutboxError
 
 OUTBOX = "outbox.db"
@@ -87,6 +89,22 @@ class _Inbox:
             return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question from outside, to be answered between two turns."""
+
+    question: Question
+    answers: queue.SimpleQueue[Answer]
+
+    def __call__(self, agent: Agent) -> None:
+        try:
+            self.answers.put(answer(agent, self.question))
+        except CatchmentError as error:
+            self.answers.put({"error": str(error)})
+        except (TypeError, ValueError) as error:
+            self.answers.put({"error": f"this is no question: {error}"})
+
+
 def run(settings: Settings) -> int:
     """Run until a signal; the exit code."""
     clock = SystemClock()
@@ -138,6 +156,7 @@ def _live(
         follows_plan=settings.plan is None,
     )
     agent = assemble(device, plan)
+    control = Control(settings.data, lambda question, answers: inbox.things.put(_Asked(question, answers)))
     journal.say("started", device=who.device, user=who.user, plan=plan.tag, epoch=str(outbox.epoch), pid=os.getpid())
     while not inbox.stopping:
         wake_us = agent.turn()
@@ -146,6 +165,7 @@ def _live(
         wait_s = 3600.0 if wake_us is None else (wake_us - clock.reading_us()) / 1e6
         for happened in inbox.wait(wait_s):
             happened(agent)
+    control.stop()
     agent.commit()
     if carrier is not None:
         _say_goodbye(agent, clock, inbox, settings.stop_s)

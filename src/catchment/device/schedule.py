@@ -106,6 +106,11 @@ class Schedule:
         """Whether nothing more comes from it."""
         return self._sensors[step].sensor.ended
 
+    def is_over(self, step: str) -> bool:
+        """Whether nothing more comes from it, and it may promise so."""
+        sensor = self._sensors[step].sensor
+        return sensor.ended and bool(getattr(sensor, "closes", False))
+
     def due_us(self, around: Surroundings, without: frozenset[str] = frozenset()) -> int | None:
         """When the next reading is due; of the steps `without`, none is."""
         times = [made.sensor.due_us(around) for step, made in self._sensors.items() if step not in without]

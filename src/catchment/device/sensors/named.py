@@ -1,6 +1,7 @@
 """Sensors by name, as a command line gives them: `NAME=KIND:ARGUMENT,option=value,…`.
 
     fixes=replay:track.gpx,speed=10         a recording, at ten times its pace (`speed=max`: as fast as it is taken)
+    fixes=replay:t.csv,then=done            at its end, promise that nothing more is to come
     fixes=replay:t.csv,at=when,unit=s       its column `when` is the field `at`, in seconds
     load=machine                            this machine's figures
     meter=generate:seed=7,high=40           made-up values
@@ -129,6 +130,9 @@ def _replay(spec: Spec, options: dict[str, str], fitting: Fitting, rate: Rate, a
 
     speed = options.pop("speed", "1")
     times = options.pop("times", "recorded")
+    then = options.pop("then", "silence")
+    if then not in ("silence", "done"):
+        raise ValueError(f"then={then} is neither silence nor done")
     if times not in ("recorded", "live"):
         raise ValueError(f"times={times} is neither recorded nor live")
     if speed != "max" and not float(speed) > 0:
@@ -142,6 +146,7 @@ def _replay(spec: Spec, options: dict[str, str], fitting: Fitting, rate: Rate, a
         speed=0.0 if speed == "max" else float(speed),
         live=times == "live",
         sampled=_truth("sampled", options),
+        closes=then == "done",
     )
 
 
@@ -205,7 +210,7 @@ KINDS: dict[str, Callable[[Spec, dict[str, str], Fitting, Rate, Surrounded], Sen
 }
 _POWER = {"machine": "battery"}
 _OWN = {
-    "replay": {"speed", "times", "sampled"},
+    "replay": {"speed", "times", "sampled", "then"},
     "machine": set[str](),
     "generate": {"seed", "low", "high", "count"},
     "python": set[str](),

@@ -45,6 +45,7 @@ class Replay:
         speed: float = 1.0,
         live: bool = False,
         sampled: bool = False,
+        closes: bool = False,
     ) -> None:
         self._path = path
         self._fitting = fitting
@@ -53,6 +54,8 @@ class Replay:
         self._speed = speed
         self.is_patient = speed == 0
         """Whether it can wait: nothing is missed by playing later what has no pace."""
+        self.closes = closes
+        """Whether its end is the end of the sensor: then nothing older than the end of time is to come."""
         self._live = live
         self._sampled = sampled
         self._recording = open_recording(path)
