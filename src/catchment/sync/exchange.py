@@ -35,7 +35,7 @@ from catchment.sync.frame import (
 )
 from catchment.sync.happening import Happening, Noticed, PlanArrived, Told, Trouble, trouble
 from catchment.sync.intake import Intake
-from catchment.sync.outbox import Outbox
+from catchment.sync.outbox import Outbox, OutboxError
 from catchment.sync.session import Action, Clocks, Identity, Joined, Parted, Send, Session
 from catchment.sync.table import Watch
 from catchment.sync.uplink import Uplink
@@ -64,6 +64,7 @@ class Exchange:
         self._eager = eager
         self._openings = outbox.openings
         self._queued: list[Frame] = []
+        self._troubles: list[Happening] = []
         self._plan_parts: dict[tuple[str, int], bytes] = {}
 
     # -- streams -------------------------------------------------------------------------------------------------
@@ -156,7 +157,12 @@ class Exchange:
         welcome = self.session.welcome
         if welcome is None or not self._may_send or self._openings != self.outbox.openings:
             return message
-        frames = self.uplink.frames(welcome, clocks, MESSAGE_BYTES - len(message))
+        try:
+            frames = self.uplink.frames(welcome, clocks, MESSAGE_BYTES - len(message))
+        except OutboxError as failure:
+            # Damage found while reading: the outbox is another by now, which `due` will see.
+            self._troubles.append(trouble(failure))
+            return message
         if frames or (self.session.is_joined and clocks.reading_us >= self.session.beat_at_us):
             beat = msgspec.structs.replace(self.session.stamp(clocks), promises=self.uplink.promises(clocks))
             message += encode(beat) + b"".join(frames)
@@ -171,9 +177,10 @@ class Exchange:
         waiting = [self.uplink.sender.overdue_at_us, self.session.overdue_at_us]
         is_quiet = any(at_us is not None and clocks.reading_us >= at_us for at_us in waiting)
         # An outbox that was opened anew has another epoch: the gateway has to be told by another hello.
+        happenings, self._troubles = self._troubles, []
         if is_quiet or self._openings != self.outbox.openings:
-            return self.disconnected(clocks.reading_us)
-        return []
+            happenings.extend(self.disconnected(clocks.reading_us))
+        return happenings
 
     def wake_at_us(self, clocks: Clocks) -> int | None:
         """The reading at which `due` and `outgoing` have something to do, if nothing happens before."""

@@ -8,7 +8,7 @@ sockets or clocks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -81,26 +81,32 @@ class Intake:
         *,
         flush: bool = False,
     ) -> Appended:
-        before = None if self._filter is None else self._filter.state()
         alone = not self._outbox.in_transaction
         try:
             with self._outbox.transaction():
-                outcome = self._pass(elements, left_out, promise, flush)
+                # Also if the transaction is a caller's and fails later.
+                self._outbox.on_failure(self._memory())
+                self._door = door
+                return self._pass(elements, left_out, promise, flush)
         except OutboxError:
-            if self._filter is not None and before is not None:
-                self._filter.restore(before)
             if not alone:
                 raise
+            self._door = door
             self._outbox.give_up(self.stream, len(elements))
             self._outbox.give_up(self.stream, left_out, thinned=True)
-            self._door = door
             return Appended(0, len(elements))
-        except BaseException:
-            if self._filter is not None and before is not None:
-                self._filter.restore(before)
-            raise
-        self._door = door
-        return outcome
+
+    def _memory(self) -> Callable[[], None]:
+        """What brings the filter and the door back to now."""
+        filter_, door = self._filter, self._door
+        state = None if filter_ is None else filter_.state()
+
+        def restore() -> None:
+            self._filter, self._door = filter_, door
+            if filter_ is not None and state is not None:
+                filter_.restore(state)
+
+        return restore
 
     def _pass(self, elements: list[Element], left_out: int, promise: tuple[int, Stamp] | None, flush: bool) -> Appended:
         if left_out:

@@ -141,7 +141,9 @@ class Gateway:
         overdue_at_us = self.sender.overdue_at_us
         if overdue_at_us is not None and self.world.now >= overdue_at_us:
             self.sender.opened((), window_frames=3, now_us=self.world.now)
-        while self.connection is not None and self.sender.may_send(stream, self.world.now):
+        for _ in range(1000):
+            if self.connection is None or not self.sender.may_send(stream, self.world.now):
+                return
             at = self.sender.position(stream)
             if at is None:
                 if self.results_acked >= len(self.results):
@@ -161,6 +163,7 @@ class Gateway:
             frame = f.Data(stream, at[0], at[1], len(rows), fingerprint, "msgpack", payload=payload)
             self.sender.sent(stream, frame.upto, now_us=self.world.now)
             self.say(self.connection, frame)
+        raise AssertionError("a gateway that never stops talking")
 
     def say_ack(self, mark: f.Mark) -> None:
         if self.connection is not None:
@@ -242,9 +245,11 @@ class World:
         self.pump()
 
     def pump(self) -> None:
-        while self.connection is not None and (message := self.exchange.outgoing(self.clocks())):
-            connection = self.connection
-            self.carry(connection, message, lambda c, m: self.gateway.received(c, m))
+        for _ in range(1000):
+            if self.connection is None or not (message := self.exchange.outgoing(self.clocks())):
+                return
+            self.carry(self.connection, message, lambda c, m: self.gateway.received(c, m))
+        raise AssertionError("a device that never stops talking")
 
     def to_device(self, connection: int, message: bytes) -> None:
         if connection != self.connection:

@@ -86,15 +86,15 @@ class TestTroubles:
 
     def test_a_full_disk_still_takes_the_count(self, tmp_path: Path) -> None:
         outbox = Outbox.open(tmp_path / "outbox.db", fresh_nonce=nonces(), disk_bytes_max=200_000)
-        wide = Schema("Wide", (Column("n", INT), *(Column(f"x{i}", FLOAT) for i in range(50))))
-        outcomes = [outbox.append("wide", wide, [(n, *[0.5] * 50)], stamp=BOOT, readings_us=[0]) for n in range(1000)]
+        wide = Schema("Wide", (Column("n", INT), *(Column(f"x{i}", FLOAT) for i in range(200))))
+        outcomes = [outbox.append("wide", wide, [(n, *[0.5] * 200)], stamp=BOOT, readings_us=[0]) for n in range(200)]
         accepted = sum(outcome.accepted for outcome in outcomes)
-        assert 0 < accepted < 1000
+        assert 0 < accepted < 200
         assert outbox.health is Health.FULL or outbox.uncounted == 0
-        assert outbox.lost("wide") == Lost(refused=1000 - accepted)
+        assert outbox.lost("wide") == Lost(refused=200 - accepted)
         # Sending makes room, and the outbox carries on by itself.
         assert sum(len(run.packed) for run in drain(outbox, "wide")) == accepted
-        assert outbox.append("wide", wide, [(0, *[0.5] * 50)], stamp=BOOT, readings_us=[0]) == Appended(1)
+        assert outbox.append("wide", wide, [(0, *[0.5] * 200)], stamp=BOOT, readings_us=[0]) == Appended(1)
         assert outbox.health is Health.WORKING
         outbox.close()
 
@@ -152,26 +152,50 @@ class TestTroubles:
             outbox.append("fixes", FIX, [(object(), 1)], stamp=BOOT, readings_us=[0])
 
 
+WHOLE_EPOCH = Epoch(1, (1).to_bytes(8, "big"))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """An outbox with 3,000 elements of one epoch, and a state."""
+    path = tmp_path_factory.mktemp("whole") / "outbox.db"
+    outbox = Outbox.open(path, fresh_nonce=nonces())
+    for start in range(0, 3000, 600):
+        with outbox.transaction():
+            put(outbox, *range(start, start + 600))
+            outbox.save_state("engine", start.to_bytes(4, "big"))
+    assert outbox.epoch == WHOLE_EPOCH
+    outbox.close()
+    return path.read_bytes()
+
+
 class TestDamage:
-    def filled(self, path: Path) -> tuple[dict[int, Row], Epoch]:
-        outbox = Outbox.open(path, fresh_nonce=nonces())
-        for start in range(0, 3000, 100):
-            with outbox.transaction():
-                put(outbox, *range(start, start + 100))
-                outbox.save_state("engine", start.to_bytes(4, "big"))
-        assert outbox.epoch is not None
-        epoch = outbox.epoch
+    @pytest.mark.parametrize("table", ["state", "result"])
+    def test_damage_that_a_read_comes_upon_is_told_and_the_rest_is_salvaged(self, tmp_path: Path, table: str) -> None:
+        outbox = Outbox.open(tmp_path / "outbox.db", fresh_nonce=nonces())
+        put(outbox, 1, 2)
+        outbox.save_state("engine", b"one")
+        outbox.receive(Mark("trips", Epoch(3, b"gateway!"), 1), FIX, [(1, 1)])
+        before = outbox.epoch
+        column = "value" if table == "state" else "row"
+        outbox._connection().execute(f"UPDATE {table} SET {column} = x'00'")
+        with pytest.raises(OutboxError, match="S433"):
+            outbox.load_state("engine") if table == "state" else outbox.results("trips")
+        assert outbox.health is Health.WORKING
+        assert (outbox.openings, outbox.epoch) == (2, Epoch(2, (2).to_bytes(8, "big")))
+        assert outbox.salvaged is not None
+        assert (outbox.salvaged.entries, outbox.salvaged.missing, outbox.salvaged.state_kept) == (2, 0, False)
+        assert (outbox.load_state("engine"), outbox.results("trips"), outbox.marks()) == (None, [], ())
+        assert [(run.epoch, run.rows()) for run in drain(outbox)] == [(before, [(1, 1), (2, 2)])]
         outbox.close()
-        return {number: (number, number) for number in range(3000)}, epoch
 
     @given(damage=st.data())
     @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_what_can_be_read_is_kept_and_the_rest_shows_as_a_gap(
-        self, damage: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+        self, damage: st.DataObject, whole: bytes, tmp_path_factory: pytest.TempPathFactory
     ) -> None:
         path = tmp_path_factory.mktemp("damage") / "outbox.db"
-        rows, old_epoch = self.filled(path)
-        body = bytearray(path.read_bytes())
+        body = bytearray(whole)
         at = damage.draw(st.integers(0, len(body) - 1), label="at")
         length = damage.draw(st.integers(1, 20_000), label="length")
         noise = damage.draw(st.sampled_from([b"\0", b"\xff", b"\xa5\x17"]), label="noise")
@@ -190,7 +214,7 @@ class TestDamage:
         if outbox.salvaged is None:
             # SQLite saw nothing wrong in its structure: only what rotted inside a row is left out, by the row's seal.
             assert 3000 - len(got) <= length
-        assert all(epoch == old_epoch and row == rows[number] for (epoch, number), row in got.items())
+        assert all(epoch == WHOLE_EPOCH and row == (number, number) for (epoch, number), row in got.items())
         if outbox.salvaged is not None:
             assert outbox.salvaged.entries == len(got)
             assert outbox.salvaged.missing in (3000 - len(got), None)

@@ -84,6 +84,8 @@ SEALED: dict[str, tuple[int, ...]] = {
 """The columns that a row's seal covers, by table: SQLite would not notice a bit that rots inside a value."""
 SEAL_AT = {"epoch": 3, "stream": 2, "schema": 2, "stamp": 4, "entry": 8, "state": 2, "result": 5}
 
+VALUE_BYTES_MAX = 64 * 1024 * 1024
+"""No value is larger; one that claims to be is damaged, and would otherwise be allocated before it is read."""
 BALLAST_BYTES = 256 * 1024
 
 Connect = Callable[[], sqlite3.Connection]
@@ -204,6 +206,9 @@ class Database:
 
 def outbox_error(error: sqlite3.DatabaseError) -> OutboxError:
     """What a failure of SQLite means to us. One that is a mistake of ours, not of the disk, is raised as it is."""
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_TOOBIG:
+        # Nothing of this size was ever stored: the length itself is damaged.
+        return damaged(str(error))
     if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError | sqlite3.DataError | sqlite3.InternalError):
         raise error
     code = getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_ERROR
@@ -249,6 +254,7 @@ def _opened(connect: Connect, disk_bytes_max: int | None) -> sqlite3.Connection:
     connection: sqlite3.Connection | None = None
     try:
         connection = connect()
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
         # One process owns the file: a second start is refused here, and WAL needs no shared memory.
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         (found,) = connection.execute("PRAGMA user_version").fetchone()

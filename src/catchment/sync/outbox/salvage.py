@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from catchment.sync.outbox.database import SEAL_AT, Database, is_sound
+from catchment.sync.outbox.database import SEAL_AT, VALUE_BYTES_MAX, Database, is_sound
 
 _SUFFIXES = ("", "-wal", "-shm")
 _BELONG_TOGETHER = ("state", "arrived", "result")
@@ -46,6 +46,7 @@ def set_aside(path: Path) -> Path:
 def salvage(aside: Path, fresh: Database) -> Salvage:
     """Carry over what can be read."""
     source = sqlite3.connect(aside, isolation_level=None)
+    source.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
     try:
         with fresh.transaction() as into:
             named = [_copy(source, into, table, "id") for table in ("epoch", "stream", "schema", "stamp")]
@@ -82,7 +83,7 @@ def _read(source: sqlite3.Connection, table: str, order: str | None) -> list[tup
                 rows.append(row)
             elif order is None:
                 return None
-    except (sqlite3.DatabaseError, UnicodeDecodeError):
+    except (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError):
         return rows if order else None
     return rows
 

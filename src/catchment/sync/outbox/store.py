@@ -12,13 +12,22 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from catchment.program.sync import Bound
 from catchment.program.types import Row, Schema
 from catchment.sync.frame import Epoch, Lost, Mark
-from catchment.sync.outbox.database import Connect, Database, Health, OutboxError, connect_to, damaged, seal
+from catchment.sync.outbox.database import (
+    Connect,
+    Database,
+    Health,
+    OutboxError,
+    connect_to,
+    damaged,
+    outbox_error,
+    seal,
+)
 from catchment.sync.outbox.inbox import Inbox, Result
 from catchment.sync.outbox.queue import Appended, Queue
 from catchment.sync.outbox.register import Register
@@ -37,6 +46,7 @@ class Outbox:
         self._fresh_nonce = fresh_nonce
         self._disk_bytes_max = disk_bytes_max
         self._bounds: dict[str, Bound] = {}
+        self._undo: list[Callable[[], None]] = []
         self._uncounted: dict[str, int] = {}
         self._unforgotten: dict[tuple[str, Epoch], int] = {}
         self._database: Database | None = None
@@ -115,8 +125,8 @@ class Outbox:
             with database.transaction():
                 yield
             return
-        restore = queue.checkpoint()
         uncounted = dict(self._uncounted)
+        self._undo = [queue.checkpoint()]
         try:
             with database.transaction(durable=durable):
                 if durable:
@@ -125,11 +135,16 @@ class Outbox:
                     self._uncounted.clear()
                 yield
         except BaseException as failure:
-            restore()
+            for undo in reversed(self._undo):
+                undo()
             self._uncounted = uncounted
-            if isinstance(failure, OutboxError) and failure.health is Health.DAMAGED:
-                self._close_damaged()
+            if isinstance(failure, OutboxError):
+                self._renew_if_damaged(failure)
             raise
+
+    def on_failure(self, undo: Callable[[], None]) -> None:
+        """Should the transaction that is open fail, call this: for whoever keeps in memory what it just stored."""
+        self._undo.append(undo)
 
     def bind(self, stream: str, bound: Bound) -> None:
         """Bound a stream, now and after every reopening. May change at any time."""
@@ -178,16 +193,6 @@ class Outbox:
         with self.transaction():
             self._connection().execute("INSERT OR REPLACE INTO state VALUES (?, ?, ?)", (key, value, seal(key, value)))
 
-    def load_state(self, key: str) -> bytes | None:
-        """The value last saved under that key."""
-        row = self._connection().execute("SELECT value, seal FROM state WHERE key = ?", (key,)).fetchone()
-        if row is None:
-            return None
-        if row[1] != seal(key, row[0]):
-            self._close_damaged()
-            raise damaged(f"the state {key!r} is not as it was written")
-        return bytes(row[0])
-
     def acknowledge(self, marks: Sequence[Mark]) -> bool:
         """Forget what is durable at the receiver. Returns whether anything was new."""
         for mark in marks:
@@ -212,6 +217,18 @@ class Outbox:
             self._inbox_ready().forget(stream, upto)
 
     # -- reading -------------------------------------------------------------------------------------------------
+    # Where nothing could be opened, there is nothing to read. Damage that a read comes upon raises, and the next use
+    # finds the outbox opened anew with what could be salvaged.
+
+    def load_state(self, key: str) -> bytes | None:
+        """The value last saved under that key."""
+        with self._reading():
+            row = self._connection().execute("SELECT value, seal FROM state WHERE key = ?", (key,)).fetchone()
+            if row is None:
+                return None
+            if row[1] != seal(key, row[0]):
+                raise damaged(f"the state {key!r} is not as it was written")
+            return bytes(row[0])
 
     def streams(self) -> list[str]:
         """Streams that ever had an element."""
@@ -223,16 +240,19 @@ class Outbox:
 
     def lost(self, stream: str) -> Lost:
         """What was given up and may not have been reported yet."""
-        counted = Lost() if self._queue is None else self._queue.lost(stream)
+        with self._reading():
+            counted = Lost() if self._queue is None else self._queue.lost(stream)
         return Lost(counted.refused + self._uncounted.get(stream, 0), counted.dropped, counted.thinned)
 
     def start(self, stream: str) -> Position | None:
         """The first number that is not acknowledged, or None where there is nothing to send."""
-        return None if self._queue is None else self._queue.start(stream)
+        with self._reading():
+            return None if self._queue is None else self._queue.start(stream)
 
     def oldest(self, stream: str, position: Position) -> tuple[Stamp, int] | None:
         """The clock and reading of the first element from there on."""
-        return None if self._queue is None else self._queue.oldest(stream, position)
+        with self._reading():
+            return None if self._queue is None else self._queue.oldest(stream, position)
 
     def epoch_of(self, position: Position) -> Epoch:
         """The epoch that a position stands in."""
@@ -242,7 +262,8 @@ class Outbox:
 
     def run(self, stream: str, position: Position, *, records_max: int = 1000, bytes_max: int = 1 << 20) -> Run | None:
         """What a frame from that position would carry, or None where its epoch ends."""
-        return None if self._queue is None else self._queue.run(stream, position, records_max, bytes_max)
+        with self._reading():
+            return None if self._queue is None else self._queue.run(stream, position, records_max, bytes_max)
 
     def promised(self, stream: str) -> tuple[Stamp, int] | None:
         """The promise that holds once everything appended has gone."""
@@ -250,11 +271,13 @@ class Outbox:
 
     def marks(self) -> tuple[Mark, ...]:
         """How far each downlink stream is durable here."""
-        return () if self._inbox is None else self._inbox.marks()
+        with self._reading():
+            return () if self._inbox is None else self._inbox.marks()
 
     def results(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Result]:
         """Results that came down, with ids above `after`."""
-        return [] if self._inbox is None else self._inbox.results(stream, after, limit)
+        with self._reading():
+            return [] if self._inbox is None else self._inbox.results(stream, after, limit)
 
     def image(self) -> bytes:
         """The database as bytes, as a simulated disk would hold it."""
@@ -353,10 +376,22 @@ class Outbox:
         self._health = Health.WORKING
         self.openings += 1
 
-    def _close_damaged(self) -> None:
-        """Let the next use open it again, which sets the damaged file aside."""
-        assert self._database is not None
-        self._database.close()
-        self._database = self._queue = self._inbox = None
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.DatabaseError, OutboxError) as error:
+            failure = error if isinstance(error, OutboxError) else outbox_error(error)
+            if not self.in_transaction:
+                self._renew_if_damaged(failure)
+            raise failure from error
+
+    def _renew_if_damaged(self, failure: OutboxError) -> None:
+        """Open a new file with what can be read of the damaged one; if that fails too, the next use tries again."""
+        if failure.health is not Health.DAMAGED:
+            return
+        self.close()
         self._epoch = None
         self._health = Health.DAMAGED
+        with suppress(OutboxError):
+            self._open()
