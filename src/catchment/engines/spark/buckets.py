@@ -72,7 +72,7 @@ class Front:
 
     def fail(self, step: str, reason: str, what: Any) -> None:
         """Quarantine what cannot be taken; it is written with the results."""
-        self._buckets[0].append((FAILURE, step, reason, repr(what)))
+        self._buckets[0].append((FAILURE, step, reason, what))
 
     def _to_all(self, event: Event) -> None:
         for events in self._buckets:
@@ -130,7 +130,7 @@ class _Run:
 
     def __init__(self, graph: Graph, outputs: dict[str, Port]) -> None:
         self.upto: dict[str, int] = {}
-        self._engine = EdgeEngine(graph, on_failure=lambda step, error, row: self._fail(step, error.reason, repr(row)))
+        self._engine = EdgeEngine(graph, on_failure=lambda step, error, row: self._fail(step, error.reason, row))
         self._failures = 0
         self._given: dict[str, list[Any]] = {name: [] for name in (*outputs, QUARANTINE)}
         self._firsts: dict[str, int] = {}
@@ -177,7 +177,7 @@ class _Run:
 
         return element
 
-    def _fail(self, step: str, reason: str, text: str) -> None:
+    def _fail(self, step: str, reason: str, what: Any) -> None:
         self._firsts.setdefault(QUARANTINE, self._failures)
         self._failures += 1
-        self._given[QUARANTINE].append((step, reason, text))
+        self._given[QUARANTINE].append((step, reason, what))

@@ -14,7 +14,7 @@ ELEMENT, PROGRESS, PRESENCE, TICK, FAILURE = 0, 1, 2, 3, 4
 
 Event: TypeAlias = tuple[Any, ...]
 """(ELEMENT, step, at, device, owner, row), (PROGRESS, step, device, owner, at), (PRESENCE, device, owner, since),
-(TICK, now), or (FAILURE, step, reason, text) for what was quarantined before it reached a bucket."""
+(TICK, now), or (FAILURE, step, reason, what) for what was quarantined before it reached a bucket."""
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder()

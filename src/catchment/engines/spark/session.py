@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_REORDERS_SUMS = "org.apache.spark.sql.catalyst.optimizer.ReorderAssociativeOperator"
 
 
 def settings(cores: int) -> dict[str, str]:
@@ -27,6 +28,8 @@ def settings(cores: int) -> dict[str, str]:
     return {
         "spark.sql.ansi.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
+        # It would compute (a + 1) + b as (a + b) + 1, which overflows for other rows.
+        "spark.sql.optimizer.excludedRules": _REORDERS_SUMS,
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",

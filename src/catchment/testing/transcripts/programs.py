@@ -24,11 +24,11 @@ def program_of(story: Story) -> Program:
     folder = _folder(story)
     if story.program is not None:
         module, _, name = story.program.partition(".")
-        found = getattr(_module(folder / f"{module}.py"), name or module, None)
+        found = getattr(module_of(folder / f"{module}.py"), name or module, None)
         if not isinstance(found, Program):
             raise _missing(story, f"{folder.name}/{module}.py has no program {name or module!r}")
         return found
-    return _declared(story, _module(folder / "records.py"))
+    return _declared(story, module_of(folder / "records.py"))
 
 
 def _declared(story: Story, records: ModuleType) -> Program:
@@ -62,7 +62,8 @@ def _folder(story: Story) -> Path:
 
 
 @lru_cache(maxsize=256)
-def _module(path: Path) -> ModuleType:
+def module_of(path: Path) -> ModuleType:
+    """A module of programs or records, under the name that its declared functions are found by."""
     name = f"catchment_transcripts_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.exists():
