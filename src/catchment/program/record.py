@@ -105,7 +105,7 @@ def field(
             fix="give a positive number such as step=0.1, or leave step out",
             at=author_line(),
         )
-    return _Declared(default, step=step, unit=unit, stamp=stamp)
+    return _Declared(default, step=float(step) if step is not None else None, unit=unit, stamp=stamp)
 
 
 class _Getter(property):

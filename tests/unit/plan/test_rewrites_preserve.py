@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from catchment.engines.reference import evaluate
 from catchment.errors import ProgramError
 from catchment.plan.check import mistakes
+from catchment.plan.document import encoded, read
 from catchment.plan.graph import Graph, Port, graph_of
 from catchment.plan.history import Outcome
 from catchment.plan.place import place
@@ -94,6 +95,8 @@ def test_what_is_rewritten_is_well_formed_and_has_a_place(drawn: Drawn) -> None:
     for stage in stages(graph):
         assert [str(mistake) for mistake in mistakes(stage.graph)] == []
     plan = place(stages(graph)[-1].graph)
+    assert read(encoded(plan)) == plan
+    assert encoded(read(encoded(plan))) == encoded(plan)
     assert {vertex.id for part in plan.parts for vertex in part.vertices} >= {
         vertex.id for vertex in stages(graph)[-1].graph.vertices
     }

@@ -1,4 +1,4 @@
-"""Loops: nothing in one waits for progress, and every one lets an element end."""
+"""Loops: each is closed, nothing in one waits for progress, and every one lets an element end."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ _ENDS = (steps.Where, steps.Changes, steps.Moved, steps.Processed)
 
 
 def check(graph: Graph) -> Iterator[ProgramError]:
-    """Refuses a step in a loop that waits for what the loop itself still has to promise, and a loop without an end."""
+    """Refuses an open loop, one without an end, and a step in one that waits for what the loop has to promise."""
     wiring = Wiring(graph)
+    closed = {start for _, start in graph.loops}
     for start in graph.vertices:
         if not isinstance(start.step, steps.Feedback):
+            continue
+        if start.id not in closed:
+            yield ProgramError(
+                "C249",
+                f"the loop {start.step.loop!r} is never closed",
+                why="nothing comes round, so what reads it waits for ever",
+                fix=f"say what comes round: program.close_loop({start.step.loop!r}, stream)",
+                at=start.line.source(),
+            )
             continue
         below = _reach(start, wiring.below)
         inside = [v for v in graph.vertices if v.id in below and start.id in _reach(v, wiring.below)]

@@ -10,6 +10,7 @@ from catchment.plan.wiring import Wiring
 from catchment.program import steps
 from catchment.program.nodes import FieldRef
 from catchment.program.types import Schema
+from catchment.program.window import TimeWindow
 
 _ENDS = (steps.Deliver, steps.Sink, steps.Subscribe)
 
@@ -19,7 +20,9 @@ def check(graph: Graph) -> Iterator[ProgramError]:
     wiring = Wiring(graph)
     for vertex in graph.vertices:
         match vertex.step:
-            case steps.Aggregated() | steps.TopK() if vertex.step.window.closing.keep > 0:
+            case steps.Aggregated(window=TimeWindow() as window) | steps.TopK(window=TimeWindow() as window) if (
+                window.closing.keep > 0
+            ):
                 yield from _follow(vertex, wiring, vertex.step.keys)
             case _:
                 pass

@@ -51,16 +51,6 @@ def inputs(graph: Graph) -> Iterator[ProgramError]:
                     at=vertex.line.source(),
                 )
         before[vertex.id] = vertex
-    closed = {start for _, start in graph.loops}
-    for vertex in graph.vertices:
-        if isinstance(vertex.step, steps.Feedback) and vertex.id not in closed:
-            yield ProgramError(
-                "C249",
-                f"the loop {vertex.step.loop!r} is never closed",
-                why="nothing comes round, so what reads it waits for ever",
-                fix=f"say what comes round: program.close_loop({vertex.step.loop!r}, stream)",
-                at=vertex.line.source(),
-            )
 
 
 def _inputs(vertex: Vertex) -> tuple[int, float]:
