@@ -21,6 +21,7 @@ import uvicorn
 from catchment.errors import PeerError
 from catchment.gateway.app import Application
 from catchment.gateway.exchange import Exchange
+from catchment.gateway.patience import HEAD_S, protocol
 from catchment.gateway.service import Service
 from catchment.gateway.stores import Options
 
@@ -43,7 +44,9 @@ class Listen:
 def bind(listen: Listen) -> socket.socket:
     """The listening socket; with port 0, one that is free."""
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol is named because asyncio turns Nagle's algorithm off only where it is, and answers are small.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((listen.host, listen.port))
@@ -73,7 +76,14 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return found
 
 
-def server(application: Application, listen: Listen, *, message_bytes_max: int, connections_max: int) -> uvicorn.Server:
+def server(
+    application: Application,
+    listen: Listen,
+    *,
+    message_bytes_max: int,
+    connections_max: int,
+    head_s: float = HEAD_S,
+) -> uvicorn.Server:
     """A server that is not running yet: `serve(sockets=[…])` runs it."""
     config = uvicorn.Config(
         application,
@@ -82,7 +92,7 @@ def server(application: Application, listen: Listen, *, message_bytes_max: int, 
         # Sleeping radios do not answer pings; idle connections are closed by what devices say, not by pings.
         ws_ping_interval=None,
         ws_per_message_deflate=False,
-        http="httptools" if importlib.util.find_spec("httptools") else "h11",
+        http=protocol(head_s),
         lifespan="on",
         log_config=None,
         access_log=False,
