@@ -118,11 +118,16 @@ class Device:
         return self.process.wait(PROMPT_S)
 
     def said(self) -> str:
-        return self.journal.read_text()
+        return self.journal.read_text() if self.journal.exists() else ""
 
     def events(self, name: str) -> list[dict[str, object]]:
-        lines = [json.loads(line) for line in self.said().splitlines() if line.startswith("{")]
+        whole = self.said().rpartition("\n")[0]
+        lines = [json.loads(line) for line in whole.splitlines() if line.startswith("{") and line.endswith("}")]
         return [line for line in lines if line["event"] == name]
+
+    def wait_for(self, event: str, times: int = 1) -> None:
+        """Until it has said so that often, in all its starts."""
+        wait_until(lambda: len(self.events(event)) >= times)
 
 
 def wait_until(what: Callable[[], bool], within_s: float = PROMPT_S) -> None:

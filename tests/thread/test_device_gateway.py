@@ -53,10 +53,10 @@ def device_of(tmp_path: Path, gateway: Gateway, program: Program, *arguments: st
 def kill_again_and_again(device: Device, moments: random.Random) -> None:
     """At any moment of its start, and at any moment of its work."""
     for number in range(8):
+        begun = len(device.events("started")) if number else 0
         device.start()
         if number % 4:
-            started = number - number // 4
-            wait_until(lambda least=started: len(device.events("started")) >= least)
+            device.wait_for("started", begun + 1)
         time.sleep(moments.uniform(0.0, 0.5))
         device.kill()
 
@@ -189,7 +189,7 @@ def test_a_device_gets_its_plan_from_the_gateway_and_keeps_it_for_starts_without
     device.kill()
     gateway.kill()
     device.start()
-    wait_until(lambda: len(device.events("started")) == 2)
+    device.wait_for("started", 2)
     device.kill()
     gateway.start()
     device.finish()
