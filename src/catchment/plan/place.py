@@ -25,7 +25,7 @@ def place(graph: Graph) -> Plan:
     made = tuple(_arrival(graph, crossing) for crossing in crossed)
     cut = tuple(_cut(vertex, crossed) for vertex in graph.vertices)
     loops = tuple((_reached(source, start, crossed), start) for source, start in graph.loops)
-    groups = _connected((*made, *cut), loops)
+    groups = _downstream(_connected((*made, *cut), loops), crossed)
     names = _names(groups, frozenset(vertex.id for vertex in made))
     part_of = {vertex.id: name for name, group in zip(names, groups, strict=True) for vertex in group}
     syncs = tuple(
@@ -102,9 +102,28 @@ def _connected(vertices: Sequence[Vertex], loops: Sequence[tuple[Port, str]]) ->
                 group[vertex.id] = group[one]
     place = {vertex.id: number for number, vertex in enumerate(vertices)}
     distinct = {id(members): members for members in group.values()}
-    ordered = [sorted(members, key=lambda vertex: place[vertex.id]) for members in distinct.values()]
-    # By its last step a part stands after the parts that feed it, whatever arrives where.
-    return sorted(ordered, key=lambda members: place[members[-1].id])
+    return [sorted(members, key=lambda vertex: place[vertex.id]) for members in distinct.values()]
+
+
+def _downstream(groups: Sequence[list[Vertex]], crossed: Sequence[Crossing]) -> list[list[Vertex]]:
+    """The groups with each after those that feed it, but where they feed each other in a ring."""
+    of = {vertex.id: number for number, group in enumerate(groups) for vertex in group}
+    feeds: dict[int, list[int]] = {number: [] for number in range(len(groups))}
+    for crossing in crossed:
+        feeds[of[f"{crossing.name}/sync"]].append(of[crossing.source[0]])
+    found: list[int] = []
+    entered: set[int] = set()
+
+    def visit(number: int) -> None:
+        if number not in entered:
+            entered.add(number)
+            for upstream in feeds[number]:
+                visit(upstream)
+            found.append(number)
+
+    for number in range(len(groups)):
+        visit(number)
+    return [groups[number] for number in found]
 
 
 def _names(groups: Sequence[Sequence[Vertex]], arrivals: frozenset[str]) -> list[str]:

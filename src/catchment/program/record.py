@@ -108,6 +108,10 @@ def field(
     return _Declared(default, step=float(step) if step is not None else None, unit=unit, stamp=stamp)
 
 
+class NoSuchFieldError(ProgramError, AttributeError):
+    """A field that a record does not have: an error of the author's, and what `hasattr` expects."""
+
+
 class _Getter(property):
     """A field of an instance, read in C; on the class it stands for the expression."""
 
@@ -132,9 +136,23 @@ class _RecordMeta(type):
             setattr(cls, column.name, getter)
         return cls
 
-    def __getattribute__(cls, name: str) -> Any:
-        value = type.__getattribute__(cls, name)
-        return value.expression if type(value) is _Getter else value
+    if not typing.TYPE_CHECKING:  # a type checker knows the fields, and finds a wrong name by itself
+
+        def __getattribute__(cls, name: str) -> Any:
+            value = type.__getattribute__(cls, name)
+            return value.expression if type(value) is _Getter else value
+
+        def __getattr__(cls, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            known = cls.schema.names
+            raise NoSuchFieldError(
+                "C117",
+                f"{cls.__name__} has no field {name!r}",
+                why=f"its fields are: {', '.join(known) or 'none'}",
+                fix=f"use one of them, or declare {name} on {cls.__name__}",
+                at=author_line(),
+            )
 
 
 def _columns(cls: type, declared: dict[str, _Declared], frame: types.FrameType) -> list[Column]:

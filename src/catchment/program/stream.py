@@ -31,6 +31,10 @@ S = TypeVar("S", bound=Record)
 L = TypeVar("L", bound=Record)
 
 
+class NoSuchStepError(ProgramError, AttributeError):
+    """A step that a stream does not offer: an error of the author's, and what `hasattr` expects."""
+
+
 class Stream(Generic[R]):
     """An unbounded, ordered sequence of elements of one record."""
 
@@ -224,7 +228,7 @@ class Stream(Generic[R]):
 
         def __getattr__(self, name: str) -> NoReturn:
             if name in ("join", "join_latest", "process"):
-                raise ProgramError(
+                raise NoSuchStepError(
                     "C272",
                     f"{name} was asked of a stream of {self.schema.name} that has no key",
                     why="state is kept for each value of a key; a select that leaves the key out drops it",
@@ -376,7 +380,7 @@ class WindowedStream(Generic[R]):
 
         def __getattr__(self, name: str) -> NoReturn:
             if hasattr(Stream, name) or name in ("join", "join_latest", "process"):
-                raise ProgramError(
+                raise NoSuchStepError(
                     "C273",
                     f"{name} was asked of a window",
                     why="a window gives a stream once it is said what to compute of its elements",

@@ -57,6 +57,6 @@ def test_they_are_many_and_different() -> None:
 @pytest.mark.parametrize("name", FIXTURES)
 def test_its_error_reads_well(name: str) -> None:
     says = FIXTURES[name]["says"]
-    assert re.fullmatch(r"ProgramError\[[A-Z]\d{3}\] \w+\.py:\d+: .+\n  why: .+\n  fix: .+\n", says)
+    assert re.fullmatch(r"\w+Error\[[A-Z]\d{3}\] \w+\.py:\d+: .+\n  why: .+\n  fix: .+\n", says)
     assert not re.search(r"0x[0-9a-f]{6}|<class|FieldRef|  +\S.*\n\n| an? None\b", says)
     assert max(map(len, says.splitlines())) <= 200
