@@ -235,9 +235,12 @@ class Processed(Waiting):
         """See to it that the key is forgotten when it had no element for so long."""
         if self._step.ttl is not None and known.forgetting is None:
             self._number += 1
-            known.forgetting = self._number
-            at = known.latest + self._step.ttl
-            self._schedule.add(known.group, Happening(at, FORGET, (known.sorts_as,), self._number, known))
+            self._forget_at(known, self._number)
+
+    def _forget_at(self, known: _Known, number: int) -> None:
+        known.forgetting = number
+        at = known.latest + (self._step.ttl or 0)
+        self._schedule.add(known.group, Happening(at, FORGET, (known.sorts_as,), number, known))
 
     def _forget(self, known: _Known, at: int) -> None:
         """Forget a key, unless it had an element since this was put on the schedule."""
@@ -267,7 +270,7 @@ class Processed(Waiting):
                 save_state(known.state),
                 known.latest,
                 [[name, *timer] for name, timer in known.timers.items()],
-                known.forgetting is not None,
+                known.forgetting,
             ]
             for known in self._known.values()
         ]
@@ -284,12 +287,12 @@ class Processed(Waiting):
             group = self.grouping.of_key(self._key_of(row))
             self._schedule.add(group, Happening(at, ELEMENT, (device,), number, row))
         self._number = state["number"]
-        for saved_key, saved, latest, timers, is_forgotten in state["keys"]:
+        for saved_key, saved, latest, timers, forgetting in state["keys"]:
             key: Key = frozen(saved_key)
             held = load_state(saved, self._kind.state_type)
             known = self._known[key] = _Known(key, self._sorts_as(key), self.grouping.of_key(key), held, latest)
             for name, *timer in timers:
                 known.timers[name] = _Timer(*timer)
                 self._enter(known, name, known.timers[name])
-            if is_forgotten:
-                self._forget_later(known)
+            if forgetting is not None:
+                self._forget_at(known, forgetting)

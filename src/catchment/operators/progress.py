@@ -168,8 +168,10 @@ class Tracker:
 
     def _group(self, source: Source) -> Sources:
         name = None if self._group_of is None else self._group_of(source)
-        self.begin(name)
-        return self._groups[name]
+        group = self._groups.get(name)
+        if group is None:
+            group = self._groups[name] = Sources(name, len(self._now))
+        return group
 
     def _seated(self, port: int, member: Member) -> Member:
         self._members[port][member.source] = member
@@ -258,7 +260,7 @@ class Tracker:
         self._now[:] = state["now"]
         self._everyone[:] = [None if not known else NEVER if at is None else at for known, at in state["everyone"]]
         for name in state["groups"]:
-            self.begin(name)
+            self._groups[name] = Sources(name, len(self._now))
         for port, device, owner, promise, heard, standing, number, awake in state["members"]:
             source = Source(device, owner)
             member = Member(source, self._group(source), number)
@@ -268,5 +270,4 @@ class Tracker:
             if awake:
                 self._awake[port][member] = None
         self._begun[:] = state["begun"]
-        self.marks.clear()
         self.marks.update((group, mark) for group, mark in state["marks"])

@@ -107,7 +107,7 @@ class _Exact(Aggregate):
         try:
             return unscale(steps, self.step)
         except OverflowError:
-            return math.copysign(math.inf, steps)
+            return math.inf if steps > 0 else -math.inf
 
     def quotient(self, whole: int, by: int, power: int = 1) -> float:
         """So many steps (or squares of them) divided, in the field's unit: the float nearest to it."""
@@ -118,7 +118,7 @@ class _Exact(Aggregate):
                 return float(whole / (by * int(self._inverse) ** power))
             return float(Fraction(whole, by) * Fraction(self.step) ** power)
         except OverflowError:
-            return math.copysign(math.inf, whole)
+            return math.inf if whole > 0 else -math.inf
 
     def save(self, summary: list[Any]) -> list[Any]:
         return [*map(plain_whole, summary[:-1]), summary[-1]]

@@ -59,6 +59,8 @@ class User(Aggregate):
             return _Merged(count, None, error)
 
     def remove(self, summary: _Merged | None, part: _Merged | None) -> _Merged | None:
+        if not self.removable:
+            raise StuckError
         if summary is None or part is None:
             return summary
         count = summary.values - part.values
