@@ -21,7 +21,8 @@ from catchment.operators.contract import NOWHERE, Operator, Port, Quarantine, Sn
 from catchment.plan.graph import Graph, Vertex
 from catchment.plan.history import Element, Entry, Presence, Progress, Tick
 from catchment.program import steps
-from tests.unit.edge.generated import by_panes, graph, history
+from tests.unit.edge.generated import graph
+from tests.unit.edge.generated_history import by_panes, history
 
 
 class ActiveStandby(Operator):

@@ -13,7 +13,8 @@ from catchment.engines.edge import Virtual
 from catchment.engines.reference import evaluate
 from catchment.plan.graph import Graph
 from catchment.plan.history import Entry, Outcome
-from tests.unit.edge.generated import by_panes, differences, ends, graph, history, looped
+from tests.unit.edge.generated import graph, looped
+from tests.unit.edge.generated_history import by_panes, differences, ends, history
 
 SEEDS = st.integers(0, 10**9)
 Ports = Collection[tuple[str, int]] | None

@@ -14,7 +14,7 @@ from catchment.engines.edge import EdgeEngine
 from catchment.plan.graph import graph_of
 from catchment.plan.history import Source
 from catchment.testing import alone
-from tests.unit.edge.generated import by_panes
+from tests.unit.edge.generated_history import by_panes
 
 PHONE = Source("phone", "ada")
 
