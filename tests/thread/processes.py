@@ -112,10 +112,10 @@ class Device:
             self.process.kill()
             self.process.wait()
 
-    def stop(self) -> int:
+    def stop(self, within_s: float = PROMPT_S) -> int:
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PROMPT_S)
+        return self.process.wait(within_s)
 
     def said(self) -> str:
         return self.journal.read_text() if self.journal.exists() else ""

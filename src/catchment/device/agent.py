@@ -31,11 +31,13 @@ TURN_RECORDS = 1000
 """So many readings are taken in one turn."""
 COMMIT_US = 100_000
 """Elements wait so long for others to be stored with, where they come faster than that: a sync of the disk is dear."""
-PROMISE_US = 60_000_000
-"""Where only time has passed, that is stored this often."""
+REST_US = 600_000_000
+"""Where only time has passed, that is stored this often, and before anything is promised to the gateway."""
 TICK_US = 1_000_000
 LOOK_US = 5_000_000
-"""How often the device looks around itself: battery, building, link."""
+"""How often the device looks around itself while it is awake: battery, building, link."""
+NOTICE_US = 30_000_000
+"""Where a sensor's interval depends on what is around, the device wakes to look this often."""
 RETRY_US = 1_000_000
 """After so long a disk that took nothing is tried again."""
 RESULTS_KEPT = 10_000
@@ -107,6 +109,9 @@ class Agent:
         """Write to the gateway, if something is due."""
         if self.correspondent is not None:
             clocks = self._clocks()
+            # What is promised has to be remembered first, so that a restart keeps to it.
+            if self.ledger.promises and self._retry_us is None and self.correspondent.is_due(clocks):
+                self.commit()
             self._happened(self.correspondent.turn(clocks))
             self._meter_radio(clocks.reading_us)
 
@@ -265,7 +270,7 @@ class Agent:
             return self._retry_us
         if self._committed_us is None:
             return 0
-        return self._committed_us + (COMMIT_US if self._entered else PROMISE_US)
+        return self._committed_us + (COMMIT_US if self._entered else REST_US)
 
     def _is_commit_due(self, now_us: int) -> bool:
         due_us = self._commit_due_us()
@@ -275,7 +280,7 @@ class Agent:
 
     def _wake_us(self, now_us: int) -> int | None:
         times = [
-            now_us + LOOK_US,
+            now_us + NOTICE_US if self.running.schedule.is_adaptive else None,
             self.running.schedule.due_us(self.around, self._held()),
             self._commit_due_us(),
             now_us if self._results_wait else None,
@@ -283,7 +288,7 @@ class Agent:
         ]
         if self.correspondent is not None:
             times.append(self.correspondent.wake_at_us(self._clocks()))
-        return min([at_us for at_us in times if at_us is not None])
+        return min([at_us for at_us in times if at_us is not None], default=None)
 
     def _held(self) -> frozenset[str]:
         """Sensors that can wait, where what they lead to has no room: better later than refused."""

@@ -64,15 +64,21 @@ class Correspondent:
 
     # -- what is due ---------------------------------------------------------------------------------------------
 
+    def is_due(self, clocks: Clocks) -> bool:
+        """Whether `turn` would write now."""
+        if self.is_waiting or clocks.reading_us < self._not_before_us:
+            return False
+        return self._wants_plan or self._is_due(clocks)
+
     def turn(self, clocks: Clocks) -> list[Happening]:
         """Begin what is due."""
         happenings = self.exchange.due(clocks)
         self._note(happenings)
-        if self.is_waiting or clocks.reading_us < self._not_before_us:
+        if not self.is_due(clocks):
             return happenings
         if self._wants_plan:
             self._ask_for_plan()
-        elif self._is_due(clocks):
+        else:
             more = self.exchange.connected(clocks, plan=self.plan_tag)
             self._note(more)
             happenings += more

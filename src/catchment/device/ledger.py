@@ -68,6 +68,11 @@ class Ledger:
         """Nothing older than that will be added."""
         self._waiting.setdefault(stream, _Waiting()).promise = (until_us, stamp)
 
+    @property
+    def promises(self) -> bool:
+        """Whether something is promised that is not stored."""
+        return any(waiting.promise is not None for waiting in self._waiting.values())
+
     def commit(self, state: Callable[[], bytes], entry: Callable[[], bytes]) -> OutboxError | None:
         """Store everything. When the disk does not take it everything still waits, and the reason is returned."""
         refused = given_up = 0

@@ -48,6 +48,10 @@ class Schedule:
         around: Surrounded,
         tell: Callable[[str, str, str], None],
     ) -> None:
+        self.is_adaptive = any(
+            isinstance(s, steps.Sensor) and s.sampling and s.sampling.rules for s in sources.values()
+        )
+        """Whether some interval depends on what is around."""
         named = {spec.name: spec for spec in specs}
         self._tell = tell
         self._sensors: dict[str, Made] = {}

@@ -163,8 +163,11 @@ class Exchange:
             # Damage found while reading: the outbox is another by now, which `due` will see.
             self._troubles.append(trouble(failure))
             return message
-        if frames or (self.session.is_joined and clocks.reading_us >= self.session.beat_at_us):
-            beat = msgspec.structs.replace(self.session.stamp(clocks), promises=self.uplink.promises(clocks))
+        promises = self.uplink.promises(clocks)
+        # A connection beats now and then; beside the hello of a single exchange, promises are news each time.
+        is_time = clocks.reading_us >= self.session.beat_at_us if self.session.is_joined else bool(promises)
+        if frames or is_time:
+            beat = msgspec.structs.replace(self.session.stamp(clocks), promises=promises)
             message += encode(beat) + b"".join(frames)
         return message
 
