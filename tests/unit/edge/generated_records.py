@@ -1,4 +1,4 @@
-"""What generated programs are made of: a record, functions, aggregates and a process, some of which fail now and then."""
+"""What generated programs are made of: a record, functions, aggregates and a process; some fail now and then."""
 
 from __future__ import annotations
 
