@@ -3,68 +3,23 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import shutil
 from pathlib import Path
 
 import pytest
 
 from catchment.errors import InternalError, PeerError
-from catchment.gateway.log import Entry, Kind
-from catchment.gateway.log.files import block, layout, lease
-from catchment.gateway.log.files.faults import FailingDisk
-from catchment.gateway.log.files.partition import Limits, Partition
+from catchment.gateway.log import Entry
+from catchment.gateway.log.files import block, lease
+from catchment.gateway.log.files.partition import Limits
 from catchment.gateway.log.files.reader import LogReader
 from catchment.gateway.log.files.segment import PAGE, Segment, chain
-
-
-class LogKit:
-    """A log of one partition in a directory, and a counter for salts."""
-
-    def __init__(self, root: Path) -> None:
-        self.disk = FailingDisk(root)
-        self._salts = itertools.count(1)
-        layout.create(self.disk, partitions=2)
-
-    def writer(
-        self, holder: str = "one", *, now_us: int = 0, limits: Limits | None = None, number: int = 0
-    ) -> Partition:
-        return Partition(
-            self.disk,
-            number,
-            holder=holder,
-            address=f"http://{holder}",
-            now_us=now_us,
-            salt=lambda: next(self._salts),
-            limits=limits or Limits(reserve_bytes=0),
-        )
-
-    def segments(self) -> list[Path]:
-        return sorted((self.disk.root / "p0000" / "segments").glob("*.seg"))
+from tests.unit.gateway.kit import LogKit, upload
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> LogKit:
     return LogKit(tmp_path / "log")
-
-
-def upload(upto: int, *, count: int = 1, device: str = "phone", payload: bytes = b"points", **fields: object) -> Entry:
-    known: dict[str, object] = {
-        "kind": Kind.DATA,
-        "device": device,
-        "user": "ada",
-        "stream": "peir/fixes",
-        "schema": "00ff00ff00ff00ff",
-        "codec": "delta/deflate",
-        "epoch_counter": 1,
-        "epoch_nonce": -7,
-        "first": upto - count,
-        "count": count,
-        "upto": upto,
-        "received_us": upto * 1_000_000,
-        "payload": payload,
-    }
-    return Entry(**{**known, **fields})  # type: ignore[arg-type]
 
 
 def _entries(log: LogKit) -> list[Entry]:
