@@ -1,6 +1,6 @@
 """Engines by name, as tests run them: begin with a graph, feed entries, restart from a snapshot, ask for the outcome.
 
-`reference` is always there. An engine that is not is not in `engines()`; a package outside may `register` its own.
+`reference` and `edge` are always there; another is known to tests once it is registered.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from catchment.engines import reference
+from catchment.engines import edge, reference
 from catchment.errors import ProgramError, author_line
 from catchment.plan.graph import Graph, Port
 from catchment.plan.history import Entry, Outcome
@@ -59,7 +59,7 @@ class _Reference:
         return reference.evaluate(self._graph, tuple(self._fed), watch=watch)
 
 
-_engines: dict[str, Begin] = {"reference": _Reference}
+_engines: dict[str, Begin] = {"reference": _Reference, "edge": edge.Virtual}
 
 
 def register(name: str, begin: Begin) -> None:

@@ -84,11 +84,12 @@ class Watermarks:
         for arrival in arrivals:
             event = arrival.event
             inputs[arrival.port].take(event)
+            begun = dict(marks)
             if isinstance(event, Element):
-                marks.setdefault(group_of(arrival.port, event.row), NEVER)
+                begun.setdefault(group_of(arrival.port, event.row), NEVER)
             elif not isinstance(event, Tick) and scope == "own" and not stands_for_everyone(event.source):
-                marks.setdefault(named(event.source, stamp), NEVER)
-            marks = {group: max(mark, _least(inputs, group, scope, stamp)) for group, mark in marks.items()}
+                begun.setdefault(named(event.source, stamp), NEVER)
+            marks = {group: max(mark, _least(inputs, group, scope, stamp)) for group, mark in begun.items()}
             self.after.append(marks)
 
     def at(self, index: int, group: Any) -> Moment:
