@@ -14,6 +14,10 @@ from catchment.program.sync import Sync
 from catchment.program.types import Schema
 
 
+class NoSuchStepError(ProgramError, AttributeError):
+    """A step that a stream does not offer: an error of the author's, and what `hasattr` expects."""
+
+
 @dataclass(eq=False)
 class Made:
     """All steps made so far from the sources of one program: what is made and then forgotten is found here."""

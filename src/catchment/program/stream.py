@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, cast, o
 from catchment.errors import ProgramError, SourceLine, author_line
 from catchment.program import steps
 from catchment.program.aggregate import Aggregate
-from catchment.program.declared import Declared, Made
+from catchment.program.declared import Declared, Made, NoSuchStepError
 from catchment.program.expression import Expr
 from catchment.program.function import Function
 from catchment.program.making import pairs, state, stateless, windows
-from catchment.program.making.draft import Draft, Given
+from catchment.program.making.draft import Draft, Given, schema_of
 from catchment.program.nodes import FieldRef
 from catchment.program.process import Process
 from catchment.program.record import Record
@@ -29,10 +29,6 @@ from catchment.program.window import Closing, Window
 R = TypeVar("R", bound=Record)
 S = TypeVar("S", bound=Record)
 L = TypeVar("L", bound=Record)
-
-
-class NoSuchStepError(ProgramError, AttributeError):
-    """A step that a stream does not offer: an error of the author's, and what `hasattr` expects."""
 
 
 class Stream(Generic[R]):
@@ -90,7 +86,7 @@ class Stream(Generic[R]):
         Fields of `record` that are not named are taken from the element by name.
         """
         at = author_line()
-        made: Stream[Any] = self.then(stateless.select(self.given, _schema(record), columns, at), at)
+        made: Stream[Any] = self.then(stateless.select(self.given, schema_of(record), columns, at), at)
         return made
 
     def map(self, function: Function[[R], S]) -> Stream[S]:
@@ -128,7 +124,7 @@ class Stream(Generic[R]):
     def zip(self, other: Stream[Any], into: type[Record] | None = None, /, **columns: Any) -> Stream[Any]:
         """The n-th element of this stream with the n-th of the other, per key where both are keyed."""
         at = author_line()
-        draft = pairs.pair(steps.Zip, self.given, other.given, _schema(into), columns, at)
+        draft = pairs.pair(steps.Zip, self.given, other.given, schema_of(into), columns, at)
         made: Stream[Any] = self.then(draft, at, other)
         return made
 
@@ -139,7 +135,7 @@ class Stream(Generic[R]):
     def combine(self, other: Stream[Any], into: type[Record] | None = None, /, **columns: Any) -> Stream[Any]:
         """Whenever either has a new element: the latest of both; null for the side that had none yet."""
         at = author_line()
-        draft = pairs.pair(steps.Combine, self.given, other.given, _schema(into), columns, at, optional=(0, 1))
+        draft = pairs.pair(steps.Combine, self.given, other.given, schema_of(into), columns, at, optional=(0, 1))
         made: Stream[Any] = self.then(draft, at, other)
         return made
 
@@ -279,7 +275,7 @@ class KeyedStream(Stream[R]):
         """Pairs of one key, `within` a window or `(before, after)`: how far the right one may lie from the left one."""
         at = author_line()
         draft = pairs.join(
-            self.given, other.given, _schema(into), columns, at, within=within, outer=outer, closing=closing
+            self.given, other.given, schema_of(into), columns, at, within=within, outer=outer, closing=closing
         )
         made: Stream[Any] = self.then(draft, at, other)
         return made
@@ -322,7 +318,7 @@ class KeyedStream(Stream[R]):
             steps.Join,
             self.given,
             state.given,
-            _schema(into),
+            schema_of(into),
             columns,
             at,
             optional=(1,) if outer else (),
@@ -396,10 +392,6 @@ def into_record(stream: Stream[Any], record: type[Record] | None, at: SourceLine
         return stream
     made: Stream[Any] = stream.then(stateless.into(stream.given, record.schema, at), at)
     return made
-
-
-def _schema(record: type[Record] | None) -> Schema | None:
-    return record.schema if record is not None else None
 
 
 __all__ = ["Declared", "KeyedStream", "Made", "Stream", "WindowedStream", "into_record"]

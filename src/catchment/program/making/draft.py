@@ -8,6 +8,7 @@ from catchment.errors import ProgramError, SourceLine
 from catchment.program import steps
 from catchment.program.expression import Expr, literal
 from catchment.program.nodes import FieldRef, Node, walk
+from catchment.program.record import Record
 from catchment.program.sampling import DEVICE_CONTEXT
 from catchment.program.types import Schema
 
@@ -25,6 +26,11 @@ class Given(NamedTuple):
 
     schema: Schema
     keys: tuple[str, ...]
+
+
+def schema_of(record: type[Record] | None) -> Schema | None:
+    """The fields of a record class, where one is given."""
+    return record.schema if record is not None else None
 
 
 def expression(value: Any, sides: tuple[Schema, ...], at: SourceLine) -> Node:
