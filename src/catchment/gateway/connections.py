@@ -48,6 +48,7 @@ class Connections:
 
     def displace(self, device: Device, by: Link | None) -> None:
         old, device.link = device.link, None
+        device.woken.set()
         if old is not None and old is not by:
             self.left(old)
             if old.is_open:
@@ -75,8 +76,23 @@ class Connections:
         for target in targets:
             for device in self._devices.of_target(target):
                 device.results_due = True
+                device.woken.set()
                 if device.link is not None:
                     self.push(device, device.link)
+
+    async def results_within(self, device: Device, link: Link, wait_s: float) -> list[Frame]:
+        """Results for a device that asked by HTTP and waits for some; nothing once another connection took over."""
+        try:
+            async with asyncio.timeout(wait_s):
+                while device.link is link:
+                    device.woken.clear()
+                    frames = self.downhill(device, link, offer=False)
+                    if frames:
+                        return frames
+                    await device.woken.wait()
+        except TimeoutError:
+            pass
+        return []
 
     def push(self, device: Device, link: Link) -> None:
         """Hand the device what it lacks, unless that is being done."""

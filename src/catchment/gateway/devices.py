@@ -99,6 +99,8 @@ class Device:
         """Whether `uplink` is what the log says; not after a turn whose outcome nobody heard."""
         self.results_due = True
         """Whether there may be results that it lacks."""
+        self.woken = asyncio.Event()
+        """Set when there are results, or when another connection took over: somebody may wait for it."""
         self.acknowledged: dict[tuple[str, bytes], int] = {}
         """Results that it holds, as far as was written down."""
 

@@ -15,7 +15,10 @@ from catchment.gateway.http import Answer, Receive, Scope, Send
 from catchment.gateway.service import Service
 from catchment.gateway.tally import Tally
 from catchment.gateway.turns import Reply, Turns
-from catchment.sync.frame import encode_all
+from catchment.sync.frame import Data, encode_all
+
+WAIT_S = 50.0
+"""How long an HTTP request may wait for results: less than proxies on the way do."""
 
 
 class Exchange:
@@ -41,6 +44,9 @@ class Exchange:
         link = Link(_peer(scope), now_us=self._service.clock_us())
         reply = await self.turn(link, body)
         device = link.device
+        wait_s = http.wait_s(scope, at_most=WAIT_S)
+        if device is not None and wait_s and not reply.over and not any(isinstance(one, Data) for one in reply.frames):
+            reply.frames.extend(await self._connections.results_within(device, link, wait_s))
         if device is not None:
             if device.link is link:
                 device.link = None

@@ -86,6 +86,19 @@ def header(scope: Scope, name: bytes) -> str:
     return ""
 
 
+def wait_s(scope: Scope, *, at_most: float) -> float:
+    """How long the client is ready to wait for something to be there: `Prefer: wait=20` (RFC 7240).
+
+    >>> wait_s({"headers": [(b"prefer", b"respond-async, wait=20")]}, at_most=15)
+    15.0
+    """
+    for preference in header(scope, b"prefer").split(","):
+        name, _, value = preference.partition("=")
+        if name.strip().lower() == "wait" and value.strip().isascii() and value.strip().isdigit():
+            return float(min(int(value.strip()[:6]), at_most))
+    return 0.0
+
+
 async def read_body(scope: Scope, receive: Receive, *, bytes_max: int, within_us: int) -> bytes:
     """The request's body; refused when it is too large or too slow."""
     claimed = header(scope, b"content-length")

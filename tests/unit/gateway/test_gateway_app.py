@@ -174,3 +174,19 @@ def test_the_journal_is_json_and_names_what_happened(tmp_path: Path, caplog: pyt
     enrolled = next(line for line in lines if line["event"] == "device enrolled")
     assert (enrolled["device"], enrolled["user"], enrolled["level"]) == ("phone", "ada", "info")
     assert [line["event"] for line in lines][-1] == "stopped"
+
+
+def test_the_reference_names_every_path_and_every_metric(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs/reference/gateway.md").read_text()
+
+    async def story(client: httpx.AsyncClient, service: Service) -> None:
+        from catchment.gateway.exchange import Exchange
+
+        Exchange(service)
+        text = (await client.get("/metrics")).text
+        names = {line.split()[2].removeprefix("catchment_gateway_") for line in text.splitlines() if "# TYPE" in line}
+        assert {name for name in names if f"`{name}" not in page} == set()
+        for path in ("/v1/sync", "/v1/enrol", "/v1/rotate", "/v1/plan", "/health", "/ready", "/metrics"):
+            assert f"{path}`" in page
+
+    _tell(tmp_path, story)

@@ -208,6 +208,40 @@ def test_more_results_follow_when_those_under_way_are_acknowledged(tmp_path: Pat
     _tell(tmp_path, story)
 
 
+def test_a_device_that_asks_by_http_may_wait_for_its_results(tmp_path: Path) -> None:
+    async def story(place: Place) -> None:
+        sink, credential = _sink(tmp_path), place.enrol("phone")
+
+        async def post(wait_s: int, nonce: bytes, token: bytes = b"", marks: tuple[Mark, ...] = ()) -> list[Frame]:
+            body = encode_all([Hello("phone", credential, Epoch(1, b"epoch  1"), nonce, token, marks=marks)])
+            messages = [{"type": "http.request", "body": body}]
+
+            async def receive() -> dict[str, Any]:
+                return messages.pop()
+
+            scope = {"client": ("10.0.0.1", 1), "headers": [(b"prefer", b"wait=%d" % wait_s)]}
+            return list(decode_all((await place.exchange.post(scope, receive)).body))
+
+        token = _only(Welcome, await post(0, b"1")).token
+        waiting = asyncio.create_task(post(40, b"2", token))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        _write(sink, 0, _result(b"a"))
+        frames = await waiting
+        data, token = _only(Data, frames), _only(Welcome, frames).token
+        assert data.payload == b"a"
+        held = (Mark(data.stream, data.epoch, data.upto),)
+        in_vain = await post(1, b"3", token, held)
+        assert [type(frame) for frame in in_vain] == [Welcome]
+        waiting = asyncio.create_task(post(40, b"4", _only(Welcome, in_vain).token, held))
+        await asyncio.sleep(0.1)
+        socket, _ = await place.join("phone", credential)
+        assert not [frame for frame in await waiting if isinstance(frame, Data)], "a newer connection took over"
+        await socket.leave()
+
+    _tell(tmp_path, story)
+
+
 def test_a_plan_is_offered_once_and_a_published_one_when_it_is_there(tmp_path: Path) -> None:
     async def story(place: Place) -> None:
         plans, credential = place.service.stores.plans, place.enrol("phone")
