@@ -164,8 +164,9 @@ class Exchange:
             self._troubles.append(trouble(failure))
             return message
         promises = self.uplink.promises(clocks)
-        # A connection beats now and then; beside the hello of a single exchange, promises are news each time.
-        is_time = clocks.reading_us >= self.session.beat_at_us if self.session.is_joined else bool(promises)
+        # A connection beats now and then; beside the hello of a single exchange, promises are news each time. Beside it
+        # only: a driver asks until there is nothing more to say.
+        is_time = clocks.reading_us >= self.session.beat_at_us if self.session.is_joined else bool(promises and message)
         if frames or is_time:
             beat = msgspec.structs.replace(self.session.stamp(clocks), promises=promises)
             message += encode(beat) + b"".join(frames)
