@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from catchment.engines import edge
 from catchment.engines.reference import evaluate
 from catchment.errors import ProgramError
 from catchment.plan.check import mistakes
@@ -86,6 +87,16 @@ def test_each_rewrite_preserves_the_results_and_what_is_quarantined(drawn: Drawn
         assert failures(old) == failures(new)
     if name in ("push_filters", "merge_filters"):
         assert old.failures == new.failures  # also at the same steps, as often
+
+
+@SLOW
+@given(programs(), st.data())
+def test_the_edge_engine_runs_the_rewritten_to_the_same_results(drawn: Drawn, data: st.DataObject) -> None:
+    """Also by panes, which the reference engine does not know."""
+    before = graph_drawn(drawn)
+    history = data.draw(histories(before))
+    after = rewritten(before)
+    compare(before, after, evaluate(before, history), edge.run(after, history))
 
 
 @SLOW
