@@ -65,6 +65,7 @@ class Chain:
         self.bindings: dict[str, Any] = {"RowError": RowError}
         self._first = schema
         self._at = "at"
+        self._asks_when = False  # whether the time of what came in is used anywhere
         self._row: str | None = "row"
         self._fields: dict[str, str] = {name: f"row[{index}]" for index, name in enumerate(schema.names)}
         self._lines: list[tuple[int, str | _Skip | _Count]] = []
@@ -161,7 +162,8 @@ class Chain:
             text += ["    def rows(source, given):", nonlocals]
             text += [f"        {one} = {counter}" for counter, one in zip(counters, local, strict=True)]
             text += ["        try:"]
-            text += ["            for row in given:", f"                at = row[{time}]", "                c0 += 1"]
+            text += ["            for row in given:", "                c0 += 1"]
+            text += [f"                at = row[{time}]"] if self._asks_when else []
             text += [*self._body(4, _Form("c{}", "continue"), numbered), "        finally:"]
             text += [f"            {counter} = {one}" for counter, one in zip(counters, local, strict=True)]
         text += ["    def counts():", f"        return [{', '.join(self._counters)}]"]
@@ -175,6 +177,7 @@ class Chain:
         return Fused(element, rows, counts, set_counts, source)
 
     def _body(self, depth: int, form: _Form, numbered: bool) -> Iterator[str]:
+        self._asks_when = self._asks_when or self._at == "at"
         first = f"{form.counter.format(self._counters[-1][1:])} - 1, " if numbered else ""
         emit = f"emit({first}{self._at}, source, {self._whole()})"
         for extra, line in [*self._lines, (self._depth, emit)]:
@@ -225,6 +228,7 @@ class Chain:
             if record.column(record.event_time).nullable:
                 name = self._name()
                 self._line(f"{name} = {self._at} if {time} is None else {time}")
+                self._asks_when = self._asks_when or self._at == "at"
                 time = name
             self._at = time
 
