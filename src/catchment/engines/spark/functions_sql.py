@@ -48,7 +48,8 @@ def _modulo(of: Operands) -> str:
             # Adding 0.0 takes the sign from a zero.
             return f"(CASE WHEN {rest} < 0D THEN {rest} + {right} ELSE {rest} + 0D END)"
         rest = f"try_mod({left}, {right})"
-        zero = f"CASE WHEN {right} < 0D THEN -0.0D ELSE 0.0D END"
+        # The sign of the divisor; not by two constants, which Spark takes for equal.
+        zero = f"IF({right} < 0D, - abs({rest}), abs({rest}))"
         differ = f"({rest} < 0D) != ({right} < 0D)"
         return f"(CASE WHEN {rest} = 0D THEN {zero} WHEN {differ} THEN {rest} + {right} ELSE {rest} END)"
     if of.facts[1].low > 0:
