@@ -190,7 +190,7 @@ class Agent:
 
     def _sense(self, now_us: int, at_us: int) -> None:
         running = self.running
-        readings = running.schedule.take(now_us, self.around, TURN_RECORDS, self._held())
+        readings = running.schedule.take(now_us, self.around, TURN_RECORDS, self._room())
         for reading in readings:
             at = at_us if reading.at_us is None else reading.at_us
             self.meter.read(reading.power, now_us)
@@ -281,7 +281,7 @@ class Agent:
     def _wake_us(self, now_us: int) -> int | None:
         times = [
             now_us + NOTICE_US if self.running.schedule.is_adaptive else None,
-            self.running.schedule.due_us(self.around, self._held()),
+            self.running.schedule.due_us(self.around, self._room()),
             self._commit_due_us(),
             now_us if self._results_wait else None,
             None if not self.running.parts.waits or self._ticked_us is None else self._ticked_us + TICK_US,
@@ -290,24 +290,26 @@ class Agent:
             times.append(self.correspondent.wake_at_us(self._clocks()))
         return min([at_us for at_us in times if at_us is not None], default=None)
 
-    def _held(self) -> frozenset[str]:
-        """Sensors that can wait, where what they lead to has no room: better later than refused."""
+    def _room(self) -> dict[str, int]:
+        """Of each sensor that can wait, how much there is room for: better later than refused."""
         running = self.running
-        full = {name for name in running.parts.up if self._is_full(name)}
-        if not full and self._retry_us is None:
-            return frozenset()
-        return frozenset(
-            step
-            for step in running.schedule.steps
-            if running.schedule.is_patient(step) and (self._retry_us is not None or full & running.reach[step])
-        )
+        patient = [step for step in running.schedule.steps if running.schedule.is_patient(step)]
+        if not patient:
+            return {}
+        if self._retry_us is not None:
+            return dict.fromkeys(patient, 0)
+        free = {name: self._free(name) for name in running.parts.up}
+        return {step: min([TURN_RECORDS, *(free[name] for name in running.reach[step])]) for step in patient}
 
-    def _is_full(self, name: str) -> bool:
+    def _free(self, name: str) -> int:
+        """About how many elements a stream takes before it is full: half of what is left, for an element may make
+        two."""
         bound = self.running.parts.up[name].policy.outbox
-        records, size = self.outbox.size(self.running.wire_name(name))
-        return (bound.records is not None and 2 * records > bound.records) or (
-            bound.bytes is not None and 2 * size > bound.bytes
-        )
+        wire = self.running.wire_name(name)
+        records, size = self.outbox.size(wire)
+        if bound.bytes is not None and 2 * size > bound.bytes:
+            return 0
+        return TURN_RECORDS if bound.records is None else (bound.records - records - self.ledger.waiting(wire)) // 2
 
     # -- what happened -------------------------------------------------------------------------------------------
 

@@ -68,6 +68,11 @@ class Ledger:
         """Nothing older than that will be added."""
         self._waiting.setdefault(stream, _Waiting()).promise = (until_us, stamp)
 
+    def waiting(self, stream: str) -> int:
+        """Elements of a stream that wait."""
+        held = self._waiting.get(stream)
+        return 0 if held is None else sum(len(group.rows) for group in held.groups)
+
     @property
     def promises(self) -> bool:
         """Whether something is promised that is not stored."""

@@ -110,8 +110,15 @@ def run(settings: Settings) -> int:
     clock = SystemClock()
     journal = Journal(sys.stderr, clock.wall_us)
     inbox = _Inbox()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, inbox.stop)
+    before = {number: signal.signal(number, inbox.stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        return _run(settings, clock, journal, inbox)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _run(settings: Settings, clock: Clock, journal: Journal, inbox: _Inbox) -> int:
     settings.data.mkdir(parents=True, exist_ok=True)
     settings.data.chmod(0o700)
     http = Http(ca=settings.ca)
@@ -268,13 +275,14 @@ def _plan(
         reply = http.ask(Request(settings.gateway, "GET", PLAN_PATH, headers=headers))
         if reply.status == 200:
             return StoredPlan(reply.body, reply.headers.get("etag", "").strip('"'))
-        _refuse_for_good(reply)
+        refuse_for_good(reply)
         return None
 
     return _patiently(fetch, "the plan waits for the gateway", journal, inbox)
 
 
-def _refuse_for_good(reply: Reply) -> None:
+def refuse_for_good(reply: Reply) -> None:
+    """Raise where asking again will not help."""
     if reply.status in (401, 403):
         raise PeerError(
             "D642",

@@ -115,21 +115,26 @@ class Schedule:
         sensor = self._sensors[step].sensor
         return sensor.ended and bool(getattr(sensor, "closes", False))
 
-    def due_us(self, around: Surroundings, without: frozenset[str] = frozenset()) -> int | None:
-        """When the next reading is due; of the steps `without`, none is."""
-        times = [made.sensor.due_us(around) for step, made in self._sensors.items() if step not in without]
+    def due_us(self, around: Surroundings, room: Mapping[str, int] = {}) -> int | None:
+        """When the next reading is due; of the steps without `room`, none is."""
+        times = [made.sensor.due_us(around) for step, made in self._sensors.items() if room.get(step, 1) > 0]
         return min([at_us for at_us in times if at_us is not None], default=None)
 
     def take(
-        self, now_us: int, around: Surroundings, limit: int, without: frozenset[str] = frozenset()
+        self,
+        now_us: int,
+        around: Surroundings,
+        limit: int,
+        room: Mapping[str, int] = {},
     ) -> list[Reading]:
-        """What is due, of all sensors."""
+        """What is due, of all sensors; of those in `room`, at most so many."""
         taken: list[Reading] = []
         for step, made in self._sensors.items():
-            if step in without:
+            many = min(limit - len(taken), room.get(step, limit))
+            if many <= 0:
                 continue
             try:
-                found = made.sensor.take(now_us, around, limit - len(taken))
+                found = made.sensor.take(now_us, around, many)
             except CatchmentError:
                 raise
             except Exception as error:

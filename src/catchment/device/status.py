@@ -19,6 +19,7 @@ from catchment.plan import document
 from catchment.plan.physical import Plan
 from catchment.plan.portable import outgoing
 from catchment.program.site import DEVICE
+from catchment.sync.frame import Lost
 from catchment.sync.outbox import Result
 from catchment.sync.outbox.database import Database, connect_to, is_sound
 from catchment.sync.outbox.inbox import Inbox
@@ -148,17 +149,18 @@ class AtRest:
         return remembered.plan_of(row[1]) if row is not None and is_sound("state", row) else None
 
 
-def _streams(names: Iterable[str], size: Callable[[str], tuple[int, int]], lost: Callable[[str], Any]) -> list[Any]:
+def _streams(names: Iterable[str], size: Callable[[str], tuple[int, int]], lost: Callable[[str], Lost]) -> list[Any]:
     """What waits of each stream, and what was given up of it."""
     listed = []
     for name in names:
         records, waiting_bytes = size(name)
+        given_up = lost(name)
         listed.append(
             {
                 "stream": name,
                 "backlog": records,
                 "backlog_bytes": waiting_bytes,
-                "lost": msgspec.to_builtins(lost(name)),
+                "lost": {"refused": given_up.refused, "dropped": given_up.dropped, "thinned": given_up.thinned},
             }
         )
     return listed
