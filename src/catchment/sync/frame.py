@@ -49,7 +49,7 @@ VERSIONS: tuple[int, ...] = (1,)
 """Versions that this end speaks, the best first."""
 FRAME_BYTES_MAX = 4 * 1024 * 1024
 """A larger message is refused unless the caller says otherwise."""
-ROWS_MAX = 1_000_000
+ROWS_MAX = 65_536
 """A data frame carries at most so many rows."""
 _PREAMBLE = struct.Struct("<2sBBHI")
 _CHECKSUM = struct.Struct("<I")

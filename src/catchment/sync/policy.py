@@ -78,22 +78,28 @@ def decide(policy: Sync, gathered: Gathered, link: Link, now_us: int) -> Decisio
     return Decision(False, gathered.oldest_us + batch.within, "gathering")
 
 
-def codec_name(policy: Sync, codecs: Sequence[str], compressions: Sequence[str], here: Sequence[str]) -> str:
-    """The codec of a stream's frames: the author's, where the other end can read it; packed in the best that both have.
+def codec_choice(
+    policy: Sync, codecs: Sequence[str], compressions: Sequence[str], here: Sequence[str]
+) -> tuple[str, tuple[str, ...]]:
+    """The codec of a stream's frames, the author's where the other end reads it; and the compressions to choose from.
 
-    `codecs` and `compressions` are what the other end reads, `here` the compressions of this one.
+    `codecs` and `compressions` are what the other end reads, `here` the compressions of this one. Which of them makes a
+    frame smallest depends on the frame; "" stands for none.
 
-    >>> codec_name(Sync(), ("none", "msgpack", "delta"), ("zstd", "deflate"), ("deflate",))
-    'delta/deflate'
-    >>> codec_name(Sync(codec="mine"), ("none", "msgpack"), ("deflate",), ("deflate",))
-    'msgpack/deflate'
+    >>> codec_choice(Sync(), ("none", "msgpack", "delta"), ("zstd", "deflate"), ("deflate",))
+    ('delta', ('', 'deflate'))
+    >>> codec_choice(Sync(codec="mine", compression="zstd"), ("none", "msgpack"), ("zstd", "deflate"), ("zstd",))
+    ('msgpack', ('zstd',))
     """
     named = next((name for name in (policy.codec, "msgpack") if name in codecs), "none")
-    if policy.compression == "off":
-        return named
-    wanted = [policy.compression] if policy.compression is not None else list(compressions)
-    packing = next((name for name in wanted if name in compressions and name in here), "deflate")
-    return f"{named}/{packing}"
+    both = [name for name in compressions if name in here]
+    match policy.compression:
+        case None:
+            return named, ("", *both)
+        case "off":
+            return named, ("",)
+        case wanted:
+            return named, ((wanted,) if wanted in both else ("deflate",))
 
 
 class Door(msgspec.Struct, frozen=True):
@@ -121,4 +127,4 @@ class Door(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, passed=self.passed + count), kept
 
 
-__all__ = ["RECORDS_PER_FRAME_MAX", "Decision", "Door", "Duration", "Gathered", "Link", "codec_name", "decide"]
+__all__ = ["RECORDS_PER_FRAME_MAX", "Decision", "Door", "Duration", "Gathered", "Link", "codec_choice", "decide"]

@@ -13,14 +13,14 @@ import msgspec
 
 from catchment.errors import CatchmentError
 from catchment.program.sync import Sync
-from catchment.program.types import Schema
+from catchment.program.types import Row, Schema
 from catchment.sync.codecs import codec
-from catchment.sync.codecs.compress import COMPRESSIONS
+from catchment.sync.codecs.compress import COMPRESSIONS, compression
 from catchment.sync.frame import Clock, Data, Mark, Promise, Welcome, encode
 from catchment.sync.intake import Intake
 from catchment.sync.outbox import Outbox, Position, Run
 from catchment.sync.outbox.queue import ELEMENT_BYTES_MAX
-from catchment.sync.policy import RECORDS_PER_FRAME_MAX, Decision, Gathered, Link, codec_name, decide
+from catchment.sync.policy import RECORDS_PER_FRAME_MAX, Decision, Gathered, Link, codec_choice, decide
 from catchment.sync.sender import Sender
 from catchment.sync.session import Clocks
 from catchment.sync.table import Watch
@@ -169,14 +169,12 @@ def _data(run: Run, policy: Sync, welcome: Welcome) -> Data:
         stamp = run.stamp
         clock = Clock(stamp.session, run.reading_us, run.span_us, stamp.offset_us, stamp.wall_us)
         schema = bytes.fromhex(run.schema.fingerprint)
-        name = codec_name(policy, welcome.codecs, welcome.compressions, COMPRESSIONS)
         rows = run.rows()
         try:
-            payload = codec(name).encode(run.schema, rows)
+            name, payload = _encoded(policy, welcome, run.schema, rows)
         except CatchmentError:
             # A codec that cannot take these rows must not stop the stream.
-            name = codec_name(Sync(codec="msgpack"), welcome.codecs, welcome.compressions, COMPRESSIONS)
-            payload = codec(name).encode(run.schema, rows)
+            name, payload = _encoded(Sync(codec="msgpack"), welcome, run.schema, rows)
     return Data(
         stream=run.stream,
         epoch=run.epoch,
@@ -190,3 +188,11 @@ def _data(run: Run, policy: Sync, welcome: Welcome) -> Data:
         gaps=run.gaps,
         payload=payload,
     )
+
+
+def _encoded(policy: Sync, welcome: Welcome, schema: Schema, rows: Sequence[Row]) -> tuple[str, bytes]:
+    """The name of the codec and the payload, in whichever compression makes it smallest."""
+    name, packings = codec_choice(policy, welcome.codecs, welcome.compressions, COMPRESSIONS)
+    plain = codec(name).encode(schema, rows)
+    packed = [(f"{name}/{each}", compression(each).compress(plain)) if each else (name, plain) for each in packings]
+    return min(packed, key=lambda one: len(one[0]) + len(one[1]))

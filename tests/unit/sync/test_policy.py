@@ -19,7 +19,7 @@ from catchment.program.types import FLOAT, INSTANT, Column, Duration, Schema
 from catchment.sync.frame import Gap, Lost
 from catchment.sync.intake import Intake
 from catchment.sync.outbox import Appended, Outbox, OutboxError, Stamp
-from catchment.sync.policy import Door, Gathered, Link, codec_name, decide
+from catchment.sync.policy import Door, Gathered, Link, codec_choice, decide
 from tests.unit.sync.outbox_world import BOOT, LATER_BOOT, Disk, drain
 
 SECOND = 1_000_000
@@ -66,20 +66,24 @@ def test_a_metered_link_is_waited_out_as_long_as_the_policy_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "theirs", "packings", "here", "name"),
+    ("policy", "theirs", "packings", "here", "chosen"),
     [
-        (Sync(), ("none", "delta"), ("zstd", "deflate"), ("zstd", "deflate"), "delta/zstd"),
-        (Sync(), ("none", "delta"), ("deflate",), ("zstd", "deflate"), "delta/deflate"),
-        (Sync(compression="deflate"), ("delta",), ("zstd", "deflate"), ("zstd", "deflate"), "delta/deflate"),
-        (Sync(compression="zstd"), ("delta",), ("deflate",), ("zstd", "deflate"), "delta/deflate"),
-        (Sync(compression="off"), ("delta",), ("deflate",), ("deflate",), "delta"),
-        (Sync(codec="mine"), ("none",), ("deflate",), ("deflate",), "none/deflate"),
+        (Sync(), ("none", "delta"), ("zstd", "deflate"), ("zstd", "deflate"), ("delta", ("", "zstd", "deflate"))),
+        (Sync(), ("none", "delta"), ("deflate",), ("zstd", "deflate"), ("delta", ("", "deflate"))),
+        (Sync(compression="deflate"), ("delta",), ("zstd", "deflate"), ("deflate",), ("delta", ("deflate",))),
+        (Sync(compression="zstd"), ("delta",), ("deflate",), ("zstd", "deflate"), ("delta", ("deflate",))),
+        (Sync(compression="off"), ("delta",), ("deflate",), ("deflate",), ("delta", ("",))),
+        (Sync(codec="mine"), ("none",), ("deflate",), ("deflate",), ("none", ("", "deflate"))),
     ],
 )
 def test_the_codec_is_the_authors_where_the_other_end_reads_it(
-    policy: Sync, theirs: tuple[str, ...], packings: tuple[str, ...], here: tuple[str, ...], name: str
+    policy: Sync,
+    theirs: tuple[str, ...],
+    packings: tuple[str, ...],
+    here: tuple[str, ...],
+    chosen: tuple[str, tuple[str, ...]],
 ) -> None:
-    assert codec_name(policy, theirs, packings, here) == name
+    assert codec_choice(policy, theirs, packings, here) == chosen
 
 
 def test_the_door_samples_down_only_after_being_away_for_long() -> None:

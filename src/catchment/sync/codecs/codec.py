@@ -37,6 +37,8 @@ class Codec(Protocol):
 _BUILT_IN: dict[str, tuple[str, str, str]] = {
     "none": ("catchment.sync.codecs.plain", "PlainCodec", ""),
     "msgpack": ("catchment.sync.codecs.packed", "PackedCodec", ""),
+    "delta": ("catchment.sync.codecs.delta", "DeltaCodec", ""),
+    "arrow": ("catchment.sync.codecs.arrow", "ArrowCodec", "pyarrow"),
 }
 _registered: dict[str, Codec] = {}
 _found: dict[str, Codec] = {}

@@ -55,8 +55,11 @@ class Deflate:
         return whole
 
 
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+
 class Zstd:
-    """RFC 8878, where the `zstandard` package is."""
+    """RFC 8878, where the `zstandard` package is. A payload is one frame, without the magic number it begins with."""
 
     name = "zstd"
 
@@ -70,12 +73,13 @@ class Zstd:
 
     def compress(self, data: bytes) -> bytes:
         """One frame with its content size; nothing stays nothing, since the library does not check an empty frame."""
-        return self._packer.compress(data) if data else b""
+        return self._packer.compress(data)[len(_ZSTD_MAGIC) :] if data else b""
 
     def decompress(self, data: bytes) -> bytes:
         """The bytes; refuses what is cut short, trailed by more, or claims to be too large."""
         if not data:
             return b""
+        data = _ZSTD_MAGIC + data
         try:
             # A claimed size is allocated before a byte is read, so the claim is looked at first.
             claimed = self._library.frame_content_size(data)
