@@ -29,6 +29,7 @@ RETRY_US = 2_000_000
 MARKS_MAX = 1024
 """What a welcome tells; of a device with more epochs, the older ones are told when it sends them."""
 
+_DATA = int(Kind.DATA)
 Schemas: TypeAlias = Mapping[str, frozenset[str]]
 """Per stream, the fingerprints that the program's plans have had; empty where no plan says."""
 
@@ -66,7 +67,10 @@ class Uplink:
         self._joined = known.joined and known.user == enrolled.user
         self._streams_max = streams_max
         self._schemas = schemas
-        self._orders: dict[str, dict[Epoch, int]] = {}
+        self._orders: dict[str, dict[Epoch, tuple[int, int]]] = {}
+        """Per stream, each epoch's order by first contact, and its nonce as the log writes it."""
+        self._right: set[tuple[str, bytes]] = set()
+        """Streams and schemas that this device may send: plans are added to, never taken back."""
         self._promises: dict[str, int] = {}
         marks: list[Mark] = []
         for stream, mark in known.streams.items():
@@ -74,7 +78,7 @@ class Uplink:
             orders = self._orders[stream] = {}
             for order, of in enumerate(mark.epochs):
                 epoch = epoch_of(of.counter, of.nonce)
-                orders[epoch] = order
+                orders[epoch] = (order, of.nonce)
                 marks.append(Mark(stream, epoch, of.upto))
         self._receiver = Receiver(marks)
         self._clocks = Clocks(known.clocks)
@@ -113,26 +117,29 @@ class Uplink:
 
     def data(self, frame: Data, turn: Turn, *, now_us: int) -> None:
         """An upload."""
-        error = self._wrong(frame)
-        if error is not None:
-            turn.refused.append(Refused(error, None, True, frame))
-            return
+        # Runs for every batch of the fleet: what was found right once is not looked into again.
+        if frame.device or (frame.stream, frame.schema) not in self._right:
+            error = self._wrong(frame)
+            if error is not None:
+                turn.refused.append(Refused(error, None, True, frame))
+                return
+            self._right.add((frame.stream, frame.schema))
         verdict = self._receiver.consider(frame)
-        match verdict:
-            case Accept():
-                turn.entries += self._entries(frame, now_us)
-                turn.taken.append((frame, self._receiver.take(frame)))
-            case Duplicate():
-                turn.duplicates.append(frame)
-            case _:
-                turn.refused.append(Refused(verdict.error, verdict.mark, verdict.keep_aside, frame))
+        if isinstance(verdict, Accept):
+            self._enter(frame, turn.entries, verdict.upto, now_us)
+            turn.taken.append((frame, self._receiver.take(frame)))
+        elif isinstance(verdict, Duplicate):
+            turn.duplicates.append(frame)
+        else:
+            turn.refused.append(Refused(verdict.error, verdict.mark, verdict.keep_aside, frame))
 
     def settle(self, turn: Turn, *, pressure: Pressure | None = None) -> list[Frame]:
         """Everything of the turn is durable: what to answer."""
         self._joined = True
-        for _, mark in turn.taken:
-            self._receiver.commit(mark)
         answers: list[Frame] = []
+        # Of a stream's epoch the last mark says it all.
+        for mark in {(mark.stream, mark.epoch): mark for _, mark in turn.taken}.values():
+            self._receiver.commit(mark)
         touched = dict.fromkeys([(frame.stream, frame.epoch) for frame in _accounted(turn)])
         marks = tuple([self._receiver.mark(stream, epoch) for stream, epoch in touched])
         if marks or turn.decided is not None:
@@ -206,31 +213,40 @@ class Uplink:
     def _has_room(self, stream: str) -> bool:
         return stream in self._promises or len(self._promises) < self._streams_max
 
-    def _entries(self, frame: Data, now_us: int) -> list[Entry]:
-        """The frame as an entry, after the clock that places it where that is decided just now."""
-        placed = self._clocks.place(frame.clock, now_us=now_us)
-        clock, mark = frame.clock, placed.mark
-        entries = [self._clock_entry(mark, now_us)] if placed.decided and mark is not None else []
-        orders = self._orders.setdefault(frame.stream, {})
-        promise_us = NO_INSTANT if frame.promise_us is None else frame.promise_us + placed.shift_us
-        self._promises[frame.stream] = max(promise_us, self._promises.get(frame.stream, NO_INSTANT))
+    def _enter(self, frame: Data, entries: list[Entry], upto: int, now_us: int) -> None:
+        """Add the frame as an entry, after the clock that places it where that is decided just now."""
+        shift_us, mark, decided = self._clocks.place(frame.clock, now_us=now_us)
+        if decided and mark is not None:
+            entries.append(self._clock_entry(mark, now_us))
+        stream, epoch, clock, lost, enrolled = frame.stream, frame.epoch, frame.clock, frame.lost, self._enrolled
+        orders = self._orders.get(stream)
+        if orders is None:
+            orders = self._orders[stream] = {}
+        known = orders.get(epoch)
+        if known is None:
+            known = orders[epoch] = (len(orders), int.from_bytes(epoch.nonce, "little", signed=True))
+        promise_us = NO_INSTANT
+        if frame.promise_us is not None:
+            promise_us = frame.promise_us + shift_us
+        if promise_us > self._promises.get(stream, NO_INSTANT) or stream not in self._promises:
+            self._promises[stream] = promise_us
         entries.append(
             Entry(
-                kind=Kind.DATA,
-                device=self._enrolled.device,
-                user=self._enrolled.user,
-                stream=frame.stream,
-                schema=frame.fingerprint,
+                kind=_DATA,
+                device=enrolled.device,
+                user=enrolled.user,
+                stream=stream,
+                schema=frame.schema.hex(),
                 codec=frame.codec,
                 session="" if clock is None else clock.session.hex(),
-                gaps=_gaps(frame),
-                epoch=orders.setdefault(frame.epoch, len(orders)),
-                epoch_counter=frame.epoch.counter,
-                epoch_nonce=int.from_bytes(frame.epoch.nonce, "little", signed=True),
+                gaps=_gaps(frame) if frame.gaps else "",
+                epoch=known[0],
+                epoch_counter=epoch.counter,
+                epoch_nonce=known[1],
                 first=frame.first,
                 count=frame.count,
-                upto=frame.upto,
-                shift_us=placed.shift_us,
+                upto=upto,
+                shift_us=shift_us,
                 clock_segment=0 if mark is None else mark.segment,
                 clock_offset_us=0 if mark is None else mark.offset_us,
                 clock_error_us=0 if mark is None else mark.error_us,
@@ -238,14 +254,13 @@ class Uplink:
                 base_us=NO_INSTANT if clock is None or mark is None else clock.reading_us + mark.offset_us,
                 span_us=0 if clock is None else clock.span_us,
                 promise_us=promise_us,
-                lost_refused=frame.lost.refused,
-                lost_dropped=frame.lost.dropped,
-                lost_thinned=frame.lost.thinned,
+                lost_refused=lost.refused,
+                lost_dropped=lost.dropped,
+                lost_thinned=lost.thinned,
                 received_us=now_us,
                 payload=frame.payload,
             )
         )
-        return entries
 
     def _clock_entry(self, mark: ClockMark, now_us: int) -> Entry:
         return Entry(
@@ -270,6 +285,4 @@ def _accounted(turn: Turn) -> list[Data]:
 
 
 def _gaps(frame: Data) -> str:
-    if not frame.gaps:
-        return ""
     return msgspec.json.encode([[gap.at, gap.skipped, gap.rows] for gap in frame.gaps]).decode()

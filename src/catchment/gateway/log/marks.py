@@ -60,6 +60,8 @@ class DeviceMark(msgspec.Struct, array_like=True):
     epochs: list[tuple[int, int]] = []
 
 
+_DATA, _TICK = int(Kind.DATA), int(Kind.TICK)
+_PROMISING = (_DATA, int(Kind.PROMISE))
 CLOCKS_KEPT = 16
 """Segments of clocks that are remembered per device; an upload of an older one is placed anew."""
 
@@ -73,20 +75,22 @@ class Marks(msgspec.Struct):
     tick_us: int = NO_INSTANT
     """When the last tick was logged."""
 
-    def apply(self, entry: Entry) -> None:
-        """Take the next entry of the log into account."""
-        if entry.kind == Kind.TICK:
+    def apply(self, entry: Entry) -> bool:
+        """Take the next entry of the log into account; whether it changed who is a source of what."""
+        kind = entry.kind
+        if kind == _TICK:
             self.tick_us = max(self.tick_us, entry.received_us)
-            return
+            return False
         device = self.devices.get(entry.device)
         if device is None:
             device = self.devices[entry.device] = DeviceMark()
-        match entry.kind:
-            case Kind.DATA | Kind.PROMISE:
-                self._advance(device, entry)
+        if kind in _PROMISING:
+            return self._advance(device, entry)
+        match kind:
             case Kind.PRESENCE:
                 device.online = entry.count == Online.ONLINE
                 device.since_us = entry.base_us
+                return True
             case Kind.JOINED:
                 device.user, device.joined = entry.user, True
             case Kind.CLOCK:
@@ -94,21 +98,27 @@ class Marks(msgspec.Struct):
             case _:
                 # A newer gateway's kind: it is in the log for readers that know it, and changes no mark.
                 pass
+        return False
 
-    def _advance(self, device: DeviceMark, entry: Entry) -> None:
+    def _advance(self, device: DeviceMark, entry: Entry) -> bool:
         stream = device.streams.get(entry.stream)
+        is_new = stream is None
         if stream is None:
             stream = device.streams[entry.stream] = StreamMark()
-        self.data_us = max(self.data_us, entry.received_us)
-        stream.promise_us = max(stream.promise_us, entry.promise_us)
-        if entry.kind == Kind.DATA:
+        if entry.received_us > self.data_us:
+            self.data_us = entry.received_us
+        if entry.promise_us > stream.promise_us:
+            stream.promise_us = entry.promise_us
+        if entry.kind == _DATA:
             mark = _find(stream, entry.epoch_counter, entry.epoch_nonce)
             if mark is None:
                 mark = EpochMark(entry.epoch_counter, entry.epoch_nonce, 0)
                 stream.epochs.append(mark)
                 if (mark.counter, mark.nonce) not in device.epochs:
                     device.epochs.append((mark.counter, mark.nonce))
-            mark.upto = max(mark.upto, entry.upto)
+            if entry.upto > mark.upto:
+                mark.upto = entry.upto
+        return is_new
 
     def upto(self, device: str, stream: str, counter: int, nonce: int) -> int:
         """Of that epoch, every number below this is durable."""

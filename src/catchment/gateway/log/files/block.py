@@ -56,6 +56,8 @@ COLUMNS: tuple[tuple[str, str], ...] = (
 )
 """A row's fields and their types, in order; strings are indices into the block's table."""
 ROW = struct.Struct(f"<10I{len(NUMBERS)}q")
+_ENTRY_BYTES = ROW.size + 7 * 4 + 3 * 255 * 4 + 64
+"""An entry's row, its strings' ends, and its names at their longest in UTF-8."""
 _NUMBERS_OF = attrgetter(*NUMBERS)
 BLOCK_BYTES_MAX = 32 << 20
 """What a writer puts in one block; one entry larger than this has a block of its own."""
@@ -91,7 +93,7 @@ class Parts(NamedTuple):
 
 def size_of(entry: Entry) -> int:
     """About what an entry adds to a block, never less."""
-    return ROW.size + len(entry.payload) + 64 + 4 * (len(entry.device) + len(entry.user) + len(entry.stream))
+    return _ENTRY_BYTES + len(entry.payload) + len(entry.gaps)
 
 
 def encode(entries: Sequence[Entry], *, offset: int, generation: int, salt: int) -> bytes:

@@ -60,6 +60,8 @@ class Submitted(NamedTuple):
 
     entries: Sequence[Entry]
     done: Done
+    weight: int
+    """About how many bytes."""
 
 
 class Drive(Protocol):
@@ -129,12 +131,13 @@ class GroupCommit:
         self.groups = 0
         """Blocks written, which is syncs made."""
         self.pending_bytes = 0
-        """Payload that was submitted and not yet answered."""
+        """Bytes that were submitted and not yet answered."""
         self._disk = disk
         self._clock_us = clock_us
         self._deliver = deliver or _deliver_here
         self._on_trim = on_trim
         self._ticker = Ticker(partition.marks, every_us=ticks.every_us, horizon_us=ticks.horizon_us)
+        partition.on_source = self._ticker.progress.apply
         self._renew_us = renew_us
         self._trim_us = trim_us
         self._lock = threading.Lock()
@@ -149,11 +152,12 @@ class GroupCommit:
 
     def submit(self, entries: Sequence[Entry], done: Done) -> None:
         """Have the entries logged; `done` hears the outcome. Returns at once."""
+        weight = sum([block.size_of(entry) for entry in entries])
         with self._lock:
             taken = not self._closing
             if taken:
-                self._pending.append(Submitted(entries, done))
-                self.pending_bytes += _weight(entries)
+                self._pending.append(Submitted(entries, done, weight))
+                self.pending_bytes += weight
         if taken:
             self._drive.wake()
         else:
@@ -193,7 +197,7 @@ class GroupCommit:
         # A tick tries a troubled disk again, but not at every turn.
         tick = self._ticker.tick(now_us=now) if now >= self._rest_us else None
         if tick is not None:
-            group.append(Submitted((tick,), _unheard))
+            group.append(Submitted((tick,), _unheard, 0))
         if group:
             self._commit(group, now)
         if now >= self._renew_at:
@@ -229,7 +233,7 @@ class GroupCommit:
         """All that waits, as far as one block holds it: what fails must fail whole."""
         weight = 0
         for index, one in enumerate(self._pending):
-            weight += sum([block.size_of(entry) for entry in one.entries])
+            weight += one.weight
             if index and weight > block.BLOCK_BYTES_MAX:
                 group, self._pending = self._pending[:index], self._pending[index:]
                 return group
@@ -256,10 +260,8 @@ class GroupCommit:
             for one in group:
                 answers.append((one.done, offsets[at : at + len(one.entries)]))
                 at += len(one.entries)
-                for entry in one.entries:
-                    self._ticker.progress.apply(entry)
         with self._lock:
-            self.pending_bytes -= sum([_weight(one.entries) for one in group])
+            self.pending_bytes -= sum([one.weight for one in group])
         self._deliver(answers)
 
     def _guarded(self, step: Callable[[], object]) -> None:
@@ -287,10 +289,6 @@ class GroupCommit:
         gone = retention.trim(self._disk, self.partition.number)
         if gone and self._on_trim is not None:
             self._on_trim(self.partition.number, gone)
-
-
-def _weight(entries: Sequence[Entry]) -> int:
-    return sum([len(entry.payload) for entry in entries])
 
 
 def _unheard(outcome: Outcome) -> None:

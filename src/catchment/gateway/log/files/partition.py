@@ -60,6 +60,8 @@ class Partition:
         self.number = number
         self.directory = layout.directory(number)
         self.marks = Marks()
+        self.on_source: Callable[[Entry], None] = lambda entry: None
+        """Told, after it is durable, of each entry that made a device a source, or present or absent."""
         self.repaired: Repaired | None = None
         self._disk = disk
         self._salt = salt
@@ -83,10 +85,10 @@ class Partition:
 
         Entries of one call share a block, as far as it holds them, so they are logged together or not at all.
         """
-        offsets: list[int] = []
-        for part in _portions(entries):
-            offsets += self._append_block(part, now_us)
-        return offsets
+        portions = _portions(entries)
+        if len(portions) == 1:
+            return self._append_block(entries, now_us)
+        return [offset for portion in portions for offset in self._append_block(portion, now_us)]
 
     def renew(self, *, now_us: int) -> None:
         """Keep the lease."""
@@ -140,8 +142,10 @@ class Partition:
         offsets = list(range(self.end, self.end + len(entries)))
         self.end += len(data)
         self._file.write(segment.MARK_AT, segment.mark(at + len(data)))
+        apply, changed = self.marks.apply, self.on_source
         for entry in entries:
-            self.marks.apply(entry)
+            if apply(entry):
+                changed(entry)
         return offsets
 
     def _write(self, position: int, data: bytes) -> None:
