@@ -28,7 +28,7 @@ CALLS = {
 # What each module reaches for all the same, and why it may.
 EXCEPTIONS = {
     ("catchment.sync.outbox", "sqlite3"): "the outbox is durable before anything is sent",
-    ("catchment.sync.codecs.delta_numpy", "numpy"): "the cloud reads columns; a codec is imported by name, never by a device",
+    ("catchment.sync.codecs.delta_numpy", "numpy"): "the cloud reads columns; no device imports it",
     ("catchment.sync.codecs.arrow", "pyarrow"): "for who already has it; imported by name",
 }
 

@@ -7,10 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from catchment.errors import ProgramError
 from catchment.program.sync import DROP_OLDEST, REFUSE, Bound, Thin
+from catchment.program.types import BYTES, Column, Schema
 from catchment.sync.frame import Epoch, Gap, Lost, Mark
 from catchment.sync.outbox import Appended
-from tests.unit.sync.outbox_world import Disk, drain, numbers_of, put
+from catchment.sync.outbox.queue import ELEMENT_BYTES_MAX
+from tests.unit.sync.outbox_world import BOOT, Disk, drain, numbers_of, put
 
 
 def test_when_full_refuse() -> None:
@@ -150,3 +153,13 @@ def test_every_number_is_one_element_or_one_counted_gap(steps: list[tuple[str, A
         assert all(got is None or got == sent for got, sent in zip(taken, elements, strict=True))
         if elements:
             assert lost[epoch].total == taken.count(None)
+
+
+def test_an_element_that_no_frame_could_carry_is_refused_at_once() -> None:
+    outbox = Disk().open()
+    photo = Schema("Photo", (Column("pixels", BYTES),))
+    with pytest.raises(ProgramError, match="S435"):
+        outbox.append("photos", photo, [(bytes(ELEMENT_BYTES_MAX + 1),)], stamp=BOOT, readings_us=[0])
+    assert outbox.append("photos", photo, [(bytes(ELEMENT_BYTES_MAX // 2),)], stamp=BOOT, readings_us=[0]) == Appended(
+        1
+    )
