@@ -71,6 +71,7 @@ class Uplink:
     def frames(self, welcome: Welcome, clocks: Clocks, bytes_max: int) -> list[bytes]:
         """What is due and has room, up to about so many bytes."""
         frames: list[bytes] = []
+        self._outbox.retry()
         for stream in self._streams():
             while bytes_max > 0 and self.sender.may_send(stream, clocks.reading_us):
                 frame = self._next_frame(stream, welcome, clocks)

@@ -201,8 +201,18 @@ class Outbox:
         try:
             return self._forget_acknowledged()
         except OutboxError:
-            # On a full disk there is ballast now; on any other the next transaction tries again.
+            # On a full disk there is ballast now; on any other `retry` is for later.
             return self.health is Health.FULL and self._retry(self._forget_acknowledged)
+
+    def retry(self) -> None:
+        """Try again what a troubled disk did not take: to forget what was acknowledged, to count what was given up.
+
+        Until it is forgotten, what an earlier start left stands before everything that came later.
+        """
+        if self._unforgotten:
+            self.acknowledge(())
+        if self._uncounted:
+            self._retry(self._write_counts)
 
     def receive(
         self, mark: Mark, schema: Schema | None = None, rows: Sequence[Row] = (), *, keys: Sequence[bytes] | None = None
