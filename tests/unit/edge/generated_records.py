@@ -58,15 +58,23 @@ class Span(cm.UserAggregate[int, tuple[int, int], int]):
 
 
 class Plus(cm.UserAggregate[int, int, int]):
-    """A sum that can be undone, except where it was 13."""
+    """A sum that can be undone, except of 4; it fails where it is 13.
+
+    It may not fail in `merge`: which sums there are on the way depends on what is merged first.
+    """
 
     def merge(self, left: int, right: int) -> int:
-        if left == 13:
-            raise ValueError(left)
         return left + right
 
     def remove(self, summary: int, part: int) -> int:
+        if part == 4:
+            raise ValueError(part)
         return summary - part
+
+    def lower(self, summary: int) -> int:
+        if summary == 13:
+            raise ValueError(summary)
+        return summary
 
 
 class Seen(cm.State):
