@@ -1,8 +1,8 @@
 """Parts joined by what they send do what the whole graph does: a link without delay, by the edge engine.
 
 Steps that wait stand in the cloud here, and nobody goes away: what a device that went away means to a stream that was
-already aggregated on it is the gateway's to say, and not placement's. Each part has one stream coming in: nobody promises
-which of two brings its element first.
+already aggregated on it is the gateway's to say, and not placement's. Each part has one stream coming in, for nobody
+promises which of two brings its element first.
 """
 
 from __future__ import annotations
