@@ -132,7 +132,11 @@ class Schema(msgspec.Struct, frozen=True):
     @property
     def fingerprint(self) -> str:
         """16 hex digits that name this shape: field names, types, nullability and steps, not comments or defaults."""
-        shape = [(c.name, str(c.type), _nested(c.type), c.nullable, c.step) for c in self.fields]
+        # A step of 1000 comes back from a plan's JSON as 1000.0, and is the same step.
+        steps = [None if c.step is None else float(c.step) for c in self.fields]
+        shape = [
+            (c.name, str(c.type), _nested(c.type), c.nullable, step) for c, step in zip(self.fields, steps, strict=True)
+        ]
         return hashlib.sha256(msgspec.json.encode((self.name, shape))).hexdigest()[:16]
 
     def reads(self, written: Schema) -> bool:
