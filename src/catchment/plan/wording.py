@@ -134,17 +134,17 @@ def _waiting(given: Any) -> str:
             return f"join within {window(given.window) if given.window is not None else ''}{_per(given.keys)}"
         case steps.Join(how="interval"):
             within = f"{duration(given.before)} before to {duration(given.after)} after"
-            return f"join within {within}{_per(given.keys)}"
+            return f"join within {within}{_per(given.keys)}{_closing(given.closing)}"
         case steps.Join():
-            return f"join with the latest{_per(given.keys)}"
+            return f"join with the latest{_per(given.keys)}{_closing(given.closing)}"
         case steps.Zip() | steps.Combine():
-            return f"{type(given).__name__.lower()}{_per(given.keys)}"
+            return f"{type(given).__name__.lower()}{_per(given.keys)}{_closing(given.closing)}"
         case steps.Running():
-            return f"state{_per(given.keys)}: {_aggregates(given.aggregates)}{_order(given.order)}"
+            return f"state{_per(given.keys)}: {_aggregates(given.aggregates)}{_order(given.order)}{_closing(given.closing)}"
         case steps.Fold():
-            return f"fold {code(given.function)}{_per(given.keys)}{_order(given.order)}"
+            return f"fold {code(given.function)}{_per(given.keys)}{_order(given.order)}{_closing(given.closing)}"
         case steps.Processed():
-            return f"process {code(given.process)}{_per(given.keys)}{_order(given.order)}"
+            return f"process {code(given.process)}{_per(given.keys)}{_order(given.order)}{_closing(given.closing)}"
         case _:
             return type(given).__name__.lower()
 
