@@ -66,10 +66,10 @@ def test_the_time_context_counts_what_each_port_took_and_gave() -> None:
     running.progress("fixes/append", ADA, 10)
     running.element("fixes/append", 3, ADA, ("ada", 3, 5.0))
     context = running.time_context()
-    assert context["fixes/append"] == {"in": [21], "out": [21]}
-    assert context["alone/where"] == {"in": [21], "out": [18]}
-    # Fourteen and a bit: the window of ten, and the one that came too late.
-    assert context["alone/aggregated"] == {"in": [18], "out": [1, 1]}
+    assert context["fixes/append"] == {"in": [21], "out": [21], "failed": [0]}
+    assert context["alone/where"] == {"in": [21], "out": [18], "failed": [0]}
+    # The window of the first ten, and the one that came too late.
+    assert context["alone/aggregated"] == {"in": [18], "out": [1, 1], "failed": [0]}
 
 
 def test_a_snapshot_is_plain_data_and_restores_into_a_fresh_engine() -> None:

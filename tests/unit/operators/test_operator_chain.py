@@ -127,6 +127,12 @@ def test_what_each_step_makes_of_an_element() -> None:
         ("alone/subscribe", "function failed"),  # of 6, that is 3.0
     ]
     counts = collected.engine.time_context()
+    assert [counts[f"alone/{name}"]["failed"] for name in ("map", "map.2", "select", "subscribe")] == [
+        [1],
+        [5],
+        [1],
+        [1],
+    ]
     assert {name.partition("/")[2]: count["out"] for name, count in counts.items()} == {
         "append": [7],
         "where": [6],
@@ -138,6 +144,26 @@ def test_what_each_step_makes_of_an_element() -> None:
         "keyby": [2],
     }
     assert counts["alone/select"]["in"] == counts["alone/map"]["out"]
+
+
+@cm.function
+def itself(fix: Fix) -> list[Fix]:
+    """One for one."""
+    return [fix]
+
+
+def test_many_steps_that_give_many_are_more_than_one_function() -> None:
+    # Python refuses a function with twenty loops in one another.
+    def thirty(fixes: cm.Stream[Fix]) -> cm.Stream[Fix]:
+        for _ in range(30):
+            fixes = fixes.flat_map(itself)
+        return fixes
+
+    graph = graph_of(alone(thirty, fixes=Fix))
+    collected = Collected(graph, [(graph.vertices[-1].id, 0)])
+    collected.engine.feed_many("fixes/append", ADA, [("ada", 1, 2.0, 2)] * 3)
+    assert [number for number, *_ in collected.results[graph.vertices[-1].id, 0]] == [0, 1, 2]
+    assert all(count["out"] == [3] for count in collected.engine.time_context().values())
 
 
 def test_a_text_in_an_expression_is_no_source() -> None:

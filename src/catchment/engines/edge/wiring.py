@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeAlias
 
 from catchment.engines.edge.rounds import Rounds
@@ -22,6 +21,9 @@ from catchment.plan.history import Source
 from catchment.program import steps
 from catchment.program.row_error import RowError
 from catchment.program.types import Row
+
+NESTED_MAX = 8
+"""How many steps that give many may be fused: each is a loop in a loop, of which Python allows some twenty."""
 
 Edge: TypeAlias = tuple[str, int]
 """A vertex's id and the number of one of its output ports."""
@@ -52,6 +54,7 @@ class Wiring:
     """The chain that begins at each source step, which can take many elements at once."""
     _given: dict[Edge, list[int]] = field(default_factory=dict)
     _numbers: dict[Edge, list[int]] = field(default_factory=dict)
+    _failed: dict[str, list[int]] = field(default_factory=dict)
     _chains: list[tuple[list[str], Fused]] = field(default_factory=list)
     _inputs: dict[str, tuple[Port, ...]] = field(default_factory=dict)
 
@@ -67,13 +70,16 @@ class Wiring:
         for vertex in self.graph.vertices:
             given = tuple(vertices[name].schemas[port] for name, port in vertex.inputs)
             self.operators[vertex.id] = operator_of(vertex.step, given)
-        fused: set[str] = set()
+        fused = self._fused()
         for vertex in reversed(self.graph.vertices):
-            if vertex.id not in fused and not self._follows(vertex):
-                self._connect(vertex, vertices)
+            operator = self.operators[vertex.id]
+            if not isinstance(operator, Stateless):
+                self._connect(vertex, operator)
+            elif vertex.id in fused:
+                self._fuse(vertex, fused[vertex.id])
 
     def time_context(self) -> dict[str, dict[str, list[int]]]:
-        """How many elements each port of each vertex took and gave."""
+        """How many elements each port of each vertex took (`in`) and gave (`out`), and how many it quarantined."""
         given = {edge: count[0] for edge, count in self._given.items()}
         for names, chain in self._chains:
             _, *counts = chain.counts()
@@ -83,6 +89,7 @@ class Wiring:
             vertex.id: {
                 "in": [given.get(edge, 0) for edge in vertex.inputs] or [taken.get(vertex.id, 0)],
                 "out": [given.get((vertex.id, port), 0) for port in range(len(vertex.schemas))],
+                "failed": [self._failed[vertex.id][0]],
             }
             for vertex in self.graph.vertices
         }
@@ -92,40 +99,45 @@ class Wiring:
         for counters in (self._given, self._numbers):
             for (name, port), count in counters.items():
                 count[0] = context[name]["out"][port]
+        for name, count in self._failed.items():
+            count[0] = context[name]["failed"][0]
         for names, chain in self._chains:
             chain.set_counts([context[names[0]]["in"][0], *(context[name]["out"][0] for name in names)])
 
-    def _follows(self, vertex: Vertex) -> bool:
-        """Whether the vertex is fused to the one before it."""
-        if not isinstance(self.operators[vertex.id], Stateless) or not vertex.inputs:
-            return False
-        (edge,) = vertex.inputs
-        return isinstance(self.operators[edge[0]], Stateless) and self._only_reader(edge)
+    def _fused(self) -> dict[str, list[str]]:
+        """The chains of stateless steps that become one function, by their first step."""
+        chains: dict[str, list[str]] = {}  # by the last step so far
+        for vertex in self.graph.vertices:
+            if not isinstance(self.operators[vertex.id], Stateless):
+                continue
+            names = [vertex.id]
+            if vertex.inputs and self._only_reader(vertex.inputs[0]):
+                before = chains.get(vertex.inputs[0][0], [])
+                if sum(map(self._loops_over, [*before, vertex.id])) <= NESTED_MAX:
+                    chains.pop(vertex.inputs[0][0], None)
+                    names = [*before, vertex.id]
+            chains[vertex.id] = names
+        return {names[0]: names for names in chains.values()}
+
+    def _loops_over(self, name: str) -> bool:
+        step = self.graph.vertex(name).step
+        return isinstance(step, steps.Map) and step.many
 
     def _only_reader(self, edge: Edge) -> bool:
         return len(self._readers.get(edge, ())) == 1 and edge not in self.outputs and edge not in self._loops
 
-    def _connect(self, vertex: Vertex, vertices: dict[str, Vertex]) -> None:
-        operator = self.operators[vertex.id]
-        if isinstance(operator, Stateless):
-            self._fuse(vertex, operator, vertices)
-            return
+    def _connect(self, vertex: Vertex, operator: Operator) -> None:
         outputs = tuple(self._counted((vertex.id, port)) for port in range(len(vertex.schemas)))
         ports = operator.connect(outputs, self._quarantine(vertex.id))
         self._inputs[vertex.id] = self.rounds.queued(ports) if len(ports) > 1 else ports
 
-    def _fuse(self, vertex: Vertex, operator: Stateless, vertices: dict[str, Vertex]) -> None:
-        names = [vertex.id]
-        chain = Chain(operator.given)
-        operator.write(chain)
-        while self._only_reader((names[-1], 0)):
-            following, _ = self._readers[names[-1], 0][0]
-            step = self.operators[following]
-            if not isinstance(step, Stateless):
-                break
-            chain.next_step()
-            step.write(chain)
-            names.append(following)
+    def _fuse(self, vertex: Vertex, names: list[str]) -> None:
+        operators = [operator for name in names if isinstance(operator := self.operators[name], Stateless)]
+        chain = Chain(operators[0].given)
+        for number, operator in enumerate(operators):
+            if number:
+                chain.next_step()
+            operator.write(chain)
         last = (names[-1], 0)
         output = self._reached(last)
         quarantines = [self._quarantine(name) for name in names]
@@ -142,7 +154,14 @@ class Wiring:
             self.chains[vertex.id] = made
 
     def _quarantine(self, name: str) -> Quarantine:
-        return partial(self.fail, name)
+        count = self._failed[name] = [0]
+        fail = self.fail
+
+        def quarantine(error: RowError, row: Row) -> None:
+            count[0] += 1
+            fail(name, error, row)
+
+        return quarantine
 
     def _counted(self, edge: Edge) -> Port:
         """Where an output of a step with state goes, counting elements on the way."""
