@@ -140,7 +140,8 @@ def _waiting(given: Any) -> str:
         case steps.Zip() | steps.Combine():
             return f"{type(given).__name__.lower()}{_per(given.keys)}{_closing(given.closing)}"
         case steps.Running():
-            return f"state{_per(given.keys)}: {_aggregates(given.aggregates)}{_order(given.order)}{_closing(given.closing)}"
+            ends = _order(given.order) + _closing(given.closing)
+            return f"state{_per(given.keys)}: {_aggregates(given.aggregates)}{ends}"
         case steps.Fold():
             return f"fold {code(given.function)}{_per(given.keys)}{_order(given.order)}{_closing(given.closing)}"
         case steps.Processed():
