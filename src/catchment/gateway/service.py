@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -23,6 +24,7 @@ from catchment.gateway.presence import Presence
 from catchment.gateway.pressure import Lag, pressure
 from catchment.gateway.stores import Options, Stores, clock_us
 from catchment.sync.parts import Pressure
+from catchment.sync.table import Watch
 
 TEND_US = 1_000_000
 RESULTS_US = 25_000
@@ -34,14 +36,22 @@ class Service:
     """One gateway process."""
 
     def __init__(
-        self, options: Options, *, clock_us: Callable[[], int] = clock_us, log_disk: Disk | None = None
+        self,
+        options: Options,
+        *,
+        clock_us: Callable[[], int] = clock_us,
+        log_disk: Disk | None = None,
+        stores: Callable[..., Stores] = Stores,
+        watch: Watch | None = None,
     ) -> None:
+        """`stores` opens them, as `Stores` does; `watch` sees each rule that a device's machines take here."""
         self.options = options
+        self.watch = watch
         self.clock_us = clock_us
         self.metrics = GatewayMetrics()
         self.presence = Presence()
         self.rates = Rates(options.limits)
-        self.stores = Stores(options, clock_us=clock_us, deliver=self._deliver, log_disk=log_disk)
+        self.stores = stores(options, clock_us=clock_us, deliver=self._deliver, log_disk=log_disk)
         self.on_results: Callable[[list[str]], None] = lambda targets: None
         """Told which targets have new results."""
         self.on_given_up: Callable[[list[int]], None] = lambda partitions: None
@@ -139,8 +149,11 @@ class Service:
             await asyncio.sleep(every_us / 1e6)
             try:
                 await chore()
-            except (CatchmentError, OSError) as error:
+            except (CatchmentError, OSError, sqlite3.Error) as error:
                 say("chore failed", level=logging.ERROR, chore=chore.__name__, why=str(error))
+            except Exception:
+                # A chore that ended would be missed only much later; its trace is in the journal now.
+                logging.getLogger("catchment.gateway").exception("chore failed unexpectedly: %s", chore.__name__)
 
     async def _tend(self) -> None:
         now = self.clock_us()

@@ -140,6 +140,7 @@ class Turns:
             fresh_token=_fresh_token,
             epochs=[epoch_of(counter, nonce) for counter, nonce in (mark.epochs if mark is not None else ())],
             quarantined=enrolled.quarantined_us is not None,
+            watch=self._service.watch,
         )
         device = Device(enrolled, writer, admission, self._uplink(enrolled, writer))
         self._devices.add(device)
@@ -157,6 +158,7 @@ class Turns:
             writer.partition.marks.devices.get(enrolled.device),
             streams_max=self._limits.device_streams,
             schemas=lambda look: plans.schemas(enrolled.program, look=look),
+            watch=self._service.watch,
         )
 
     async def _make_certain(self, device: Device) -> None:

@@ -21,6 +21,7 @@ from catchment.gateway.log.marks import ClockMark, DeviceMark
 from catchment.sync.frame import Ack, Beat, Data, Error, Frame, Hello
 from catchment.sync.parts import Epoch, Mark, Offset, Pressure
 from catchment.sync.receiver import Accept, Duplicate, Receiver
+from catchment.sync.table import Watch
 
 PROMISE_US = 1_000_000
 """A promise without data is logged when it has advanced by this much: a tick tells no finer."""
@@ -59,7 +60,13 @@ class Uplink:
     """What a gateway knows of a device's uploads, from the log's marks on."""
 
     def __init__(
-        self, enrolled: Enrolled, known: DeviceMark | None, *, streams_max: int, schemas: Callable[[bool], Schemas]
+        self,
+        enrolled: Enrolled,
+        known: DeviceMark | None,
+        *,
+        streams_max: int,
+        schemas: Callable[[bool], Schemas],
+        watch: Watch | None = None,
     ) -> None:
         """`schemas` says what the program's streams may look like; asked with True, it looks whether that changed."""
         known = known or DeviceMark()
@@ -80,7 +87,7 @@ class Uplink:
                 epoch = epoch_of(of.counter, of.nonce)
                 orders[epoch] = (order, of.nonce)
                 marks.append(Mark(stream, epoch, of.upto))
-        self._receiver = Receiver(marks)
+        self._receiver = Receiver(marks, watch)
         self._clocks = Clocks(known.clocks)
         self._session = ""
 

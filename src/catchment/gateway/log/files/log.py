@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from catchment.errors import CatchmentError, PeerError
 from catchment.gateway.log.files import layout, lease, members
-from catchment.gateway.log.files.commit import TICKS, Deliver, GroupCommit, State, Ticks
+from catchment.gateway.log.files.commit import TICKS, Deliver, Drive, GroupCommit, State, Ticks
 from catchment.gateway.log.files.disk import Disk
 from catchment.gateway.log.files.lease import Lease
 from catchment.gateway.log.files.partition import Limits, Partition, Repaired
@@ -46,7 +46,9 @@ class FileLog:
         partitions: int = layout.PARTITIONS,
         limits: Limits | None = None,
         ticks: Ticks = TICKS,
+        drive: Callable[[], Drive] | None = None,
     ) -> None:
+        """`drive` gives the writer of a partition its turns; a thread of its own, unless said otherwise."""
         if not _NAME.match(name):
             raise PeerError(
                 "G519",
@@ -69,6 +71,7 @@ class FileLog:
         self._deliver = deliver
         self._limits = limits
         self._ticks = ticks
+        self._drive = drive
         self._retry_us: dict[int, int] = {}
 
     def tend(self) -> Tended:
@@ -141,5 +144,12 @@ class FileLog:
         return partition
 
     def _start(self, partition: Partition) -> None:
-        writer = GroupCommit(partition, self._disk, clock_us=self._clock_us, deliver=self._deliver, ticks=self._ticks)
+        writer = GroupCommit(
+            partition,
+            self._disk,
+            clock_us=self._clock_us,
+            deliver=self._deliver,
+            ticks=self._ticks,
+            drive=None if self._drive is None else self._drive(),
+        )
         self.writers = {**self.writers, partition.number: writer}
