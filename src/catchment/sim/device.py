@@ -1,0 +1,480 @@
+"""A device in the simulator: the real outbox, sync streams and timekeeping, driven by simulated clocks and links.
+
+It does what a device's agent does: sensors append elements with their moments, the clock's memory is kept in the same
+transaction, transports come and go, results are read and forgotten. What is simulated: the disk below the outbox, the
+boot and wall clocks, the network. Everything it makes goes into the ledger first.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple, Protocol
+
+from catchment.device.timekeeper import Timekeeper
+from catchment.program.sync import Sync
+from catchment.program.types import INSTANT, INT, STR, Column, Schema
+from catchment.sim.asgi import split
+from catchment.sim.clock import SECOND_US, BootClock, Clock, Timer, WallClock
+from catchment.sim.coverage import Coverage
+from catchment.sim.database import DatabaseDisk
+from catchment.sim.ledger import Fate, Ledger, Name
+from catchment.sim.network import Network, Outcome, Wire
+from catchment.sim.process import Process
+from catchment.sync.exchange import Exchange
+from catchment.sync.happening import Arrived, Happening, Told, Trouble
+from catchment.sync.intake import Intake
+from catchment.sync.outbox import Health, Outbox, OutboxError
+from catchment.sync.session import Clocks, Identity, Joined, Parted
+
+READING = Schema(
+    "Reading",
+    (Column("at", INSTANT, event_time=True), Column("serial", INT), Column("copy", INT), Column("reading", INT)),
+)
+RESULT = Schema("Result", (Column("number", INT), Column("key", STR)))
+RESULTS = "results"
+
+
+class StreamScript(NamedTuple):
+    """A stream of a device: its policy, and how often its sensor is read."""
+
+    name: str
+    policy: Sync
+    every_us: int
+
+
+class Observer(Protocol):
+    """Who looks on: called whenever the device has done something."""
+
+    def device_acted(self, device: DeviceNode) -> None:
+        """Something happened at the device."""
+        ...
+
+    def result_arrived(self, device: str, number: int, key: str) -> None:
+        """A result is durable at the device."""
+        ...
+
+    def said(self, who: str, what: str) -> None:
+        """For the trace."""
+        ...
+
+
+class DeviceNode:
+    """One device of a world, or one copy of it, through all its lives."""
+
+    def __init__(
+        self,
+        name: str,
+        credential: str,
+        streams: tuple[StreamScript, ...],
+        *,
+        copy: int,
+        by_post: bool,
+        eager: bool,
+        drift_ppm: int,
+        codec_names: tuple[str, ...],
+        clock: Clock,
+        wall: WallClock,
+        network: Network,
+        addresses: tuple[str, ...],
+        disk: DatabaseDisk,
+        ledger: Ledger,
+        coverage: Coverage,
+        observer: Observer,
+        luck: random.Random,
+    ) -> None:
+        self.name = name
+        self.place = name if copy == 0 else f"{name}~{copy}"
+        self.copy = copy
+        self.streams = streams
+        self.disk = disk
+        self.wall = wall
+        self.by_post = by_post
+        self.pace = 1
+        """How much slower sensors are read than their streams say."""
+        self.is_sensing = True
+        self.is_gone = False
+        """Whether it was taken away for good."""
+        self.bound_before: dict[str, int] = {}
+        """What a stream may still hold from before its bound was made smaller."""
+        self.boots = 0
+        self.boot: BootClock | None = None
+        self.process: Process | None = None
+        self.outbox: Outbox | None = None
+        self.exchange: Exchange | None = None
+        self.keeper: Timekeeper | None = None
+        self.troubles: list[str] = []
+        """Codes that it was told."""
+        self.last_parted_us = 0
+        self.credential = credential
+        self._identity = Identity(name, credential, codecs=codec_names)
+        self._eager = eager
+        self._drift_ppm = drift_ppm
+        self._clock = clock
+        self._network = network
+        self._addresses = addresses
+        self._address = addresses[0]
+        self._ledger = ledger
+        self._coverage = coverage
+        self._observer = observer
+        self._luck = luck
+        self._wire: Wire | None = None
+        self._busy = False
+        self._failures = 0
+        self._retry: Timer | None = None
+        self._due: Timer | None = None
+        self._seen_results = 0
+        self._policies = {stream.name: stream.policy for stream in streams}
+
+    # -- its life --------------------------------------------------------------------------------------------------
+
+    @property
+    def is_up(self) -> bool:
+        """Whether its process lives."""
+        return self.process is not None and self.process.alive
+
+    def how_it_is(self) -> str:
+        """For people: where its conversation stands."""
+        if not self.is_up or self.exchange is None or self.outbox is None:
+            return "down" if not self.is_up else "no outbox"
+        sender, reading_us = self.exchange.uplink.sender, self.reading_us()
+        lanes = [
+            f"{stream.name}: {sender.state(stream.name)} at {sender.position(stream.name)}, outbox "
+            f"{self.outbox.size(stream.name)[0]} from {self.outbox.start(stream.name)}, paused for "
+            f"{max(0, sender.paused_until_us(stream.name) - reading_us) / 1e6:.0f} s"
+            for stream in self.streams
+        ]
+        return (
+            f"{self.exchange.session.state}, {'a wire' if self._wire else 'no wire'}, outbox {self.outbox.health}, "
+            f"retries {self._retry is not None}, told {self.troubles[-3:]}; {'; '.join(lanes)}"
+        )
+
+    def power_on(self) -> None:
+        """Boot, unless it is on: another session of the boot clock."""
+        if self.is_up:
+            return
+        self.boots += 1
+        session = f"{self.place}/{self.boots}".encode()
+        self.boot = BootClock(self._clock, self._clock.now_us, self._drift_ppm, session)
+        self.start()
+
+    def start(self) -> None:
+        """Begin another life of the process."""
+        if self.is_up:
+            return
+        process = Process(self.place, self._clock)
+        self.process = process
+        self._clock.after(0, lambda: self._begin(process), process.strand)
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self.process is not None and self.process.alive:
+            self._note_uncounted()
+            self.process.kill()
+            self.disk.process_killed()
+        self._wire = None
+
+    def power_off(self) -> None:
+        """Power is gone: nothing says goodbye, and what was not durable may be lost."""
+        if self.process is not None and self.process.alive:
+            self._note_uncounted()
+            self.process.lost_power = True
+            self.process.kill()
+        self.disk.power_cut()
+        self._wire = None
+
+    def leave(self, sleep_us: int) -> None:
+        """Stop in good order, and say for how long."""
+        if not self.is_up or self.exchange is None or self.process is None:
+            return
+        wire = self._wire
+        last = self.exchange.leave(self.clocks(), reason="asked to", sleep_us=sleep_us)
+        if wire is not None and last:
+            wire.send(last)
+        self._observer.device_acted(self)
+        self.kill()
+
+    def clocks(self) -> Clocks:
+        """What its clocks say now."""
+        assert self.keeper is not None
+        reading_us = self.reading_us()
+        return Clocks(self.keeper.session, reading_us, self.wall.now_us() - reading_us)
+
+    def reading_us(self) -> int:
+        """The boot clock."""
+        assert self.boot is not None
+        return self.boot.reading_us()
+
+    # -- starting --------------------------------------------------------------------------------------------------
+
+    def _begin(self, process: Process) -> None:
+        self._wire, self._busy, self._retry, self._due = None, False, None, None
+        self.outbox = self.exchange = self.keeper = None
+        outbox = Outbox.open(
+            None,
+            fresh_nonce=lambda: self._luck.randbytes(8),
+            connect=lambda: self.disk.connect(process),
+        )
+        if outbox.epoch is None:
+            # A disk in trouble: a device's agent tries again after a while, and says so meanwhile.
+            self._coverage.hit("device", f"outbox {outbox.health.value} at the start")
+            outbox.close()
+            self._clock.after(5 * SECOND_US, lambda: self._begin(process), process.strand)
+            return
+        exchange = Exchange(
+            outbox,
+            self._identity,
+            fresh_nonce=lambda: self._luck.randbytes(8),
+            jitter=lambda: self._luck.uniform(0.5, 1.5),
+            eager=self._eager or self.by_post,
+            watch=self._coverage.rule,
+        )
+        self.outbox, self.exchange = outbox, exchange
+        self.keeper = Timekeeper(
+            outbox.load_state("timekeeper") or b"",
+            boot=self.boot.session if self.boot is not None else b"",
+            reading_us=self.reading_us(),
+            wall_us=self.wall.now_us(),
+        )
+        for stream in self.streams:
+            policy = self._policies[stream.name]
+            intake = exchange.up(stream.name, READING, policy, now_us=self.reading_us())
+            self._sense_later(process, stream, intake)
+        exchange.down(RESULTS, [RESULT])
+        self._connect(process)
+
+    def _note_uncounted(self) -> None:
+        """Counts that are in memory only go with the process."""
+        if self.outbox is not None:
+            for stream in self.streams:
+                self._ledger.account(Name(self.name, stream.name, self.copy)).uncertain += self.outbox.uncounted
+
+    # -- sensing ---------------------------------------------------------------------------------------------------
+
+    def _sense_later(self, process: Process, stream: StreamScript, intake: Intake) -> None:
+        every_us = stream.every_us * self.pace
+        delay_us = self._luck.randint(every_us // 2, every_us * 3 // 2)
+        self._clock.after(delay_us, lambda: self._sense(process, stream, intake), process.strand)
+
+    def _sense(self, process: Process, stream: StreamScript, intake: Intake) -> None:
+        if self.is_sensing:
+            self.append(stream, self._luck.choice((1, 1, 1, 2, 5)))
+            self.pump()
+        self._sense_later(process, stream, intake)
+
+    def append(self, stream: StreamScript, count: int) -> None:
+        """Take so many readings of a stream's sensor, now."""
+        outbox, exchange, keeper = self.outbox, self.exchange, self.keeper
+        if outbox is None or exchange is None or keeper is None:
+            return
+        intake = exchange.uplink.intakes[stream.name]
+        name = Name(self.name, stream.name, self.copy)
+        account = self._ledger.account(name)
+        policy = self._policies[stream.name]
+        account.is_lossy = account.is_lossy or policy.gives_up != ""
+        # What an append that never returns may have given up of others.
+        slack = count + (policy.outbox.records or 0 if account.is_lossy else 0)
+        reading_us = self.reading_us()
+        keeper.look(reading_us=reading_us, wall_us=self.wall.now_us())
+        at_us = keeper.place(reading_us)
+        made = [
+            self._ledger.make(name, true_us=self._clock.now_us, reading_us=reading_us, boot=self.boots)
+            for _ in range(count)
+        ]
+        rows = [(at_us, one.serial, self.copy, reading_us) for one in made]
+        account.uncertain += slack
+        try:
+            with outbox.transaction():
+                appended = intake.append(rows, stamp=keeper.stamp(), readings_us=[reading_us] * count, promise_us=at_us)
+                outbox.save_state("timekeeper", keeper.memory())
+        except OutboxError as failure:
+            self._coverage.hit("device", f"append met a disk that was {failure.health.value}")
+            account.refused += count
+            if failure.health is not Health.READ_ONLY:
+                account.uncertain -= slack
+            if failure.health is not Health.READ_ONLY:
+                for one in made:
+                    one.fate = Fate.REFUSED
+            outbox.give_up(stream.name, count)
+            return
+        account.uncertain -= slack
+        account.given_up += appended.given_up
+        taken = appended.accepted
+        account.refused += count - taken
+        if appended.refused:
+            self._coverage.hit("device", "outbox full: refused")
+        if appended.given_up:
+            self._coverage.hit("device", "outbox full: older ones given up")
+        if taken + appended.refused < count:
+            self._coverage.hit("device", "sampled down")
+        for one in made:
+            # Sampling down keeps some of a batch, by position: which ones, the rows that arrive will say.
+            one.fate = Fate.KEPT if taken == count else Fate.REFUSED if taken == 0 else Fate.DOUBT
+
+    def append_all(self) -> None:
+        """One reading of every sensor, whether or not they are read otherwise."""
+        if self.exchange is not None:
+            for stream in self.streams:
+                self.append(stream, 1)
+            self.pump()
+
+    def policy(self, stream: str) -> Sync:
+        """The policy that a stream follows now."""
+        return self._policies[stream]
+
+    def change_policy(self, stream: str, policy: Sync) -> None:
+        """Follow another policy, now and after restarts."""
+        self._policies[stream] = policy
+        if self.exchange is not None and self.is_up:
+            self.exchange.change(stream, policy)
+
+    # -- the link --------------------------------------------------------------------------------------------------
+
+    def _connect(self, process: Process) -> None:
+        if self.exchange is None or self._wire is not None or self._busy:
+            return
+        if self.by_post:
+            self._begin_post(process)
+            return
+        self._busy = True
+
+        def opened(wire: Wire) -> None:
+            self._busy, self._wire, self._failures = False, wire, 0
+            wire.listen(lambda body: self._heard(process, wire, body), lambda: self._closed(process, wire))
+            self._act(process, self._exchange.connected(self.clocks()))
+            self.pump()
+
+        def failed(why: str) -> None:
+            self._busy = False
+            self._failures += 1
+            longest_us = min(300 * SECOND_US, 10 * SECOND_US << min(self._failures, 10))
+            self._retry_at(process, self.reading_us() + self._luck.randint(SECOND_US, longest_us), "")
+
+        self._network.connect(process, self.place, self._address, opened, failed)
+
+    @property
+    def _exchange(self) -> Exchange:
+        assert self.exchange is not None
+        return self.exchange
+
+    def _heard(self, process: Process, wire: Wire, body: bytes) -> None:
+        if wire is self._wire:
+            self._act(process, self._exchange.received(body, self.clocks()))
+            self.pump()
+
+    def _closed(self, process: Process, wire: Wire) -> None:
+        if wire is self._wire:
+            self._wire = None
+            self._act(process, self._exchange.disconnected(self.reading_us()))
+
+    def pump(self) -> None:
+        """Send what is due, and plan when to look again."""
+        process, exchange = self.process, self.exchange
+        if process is None or exchange is None or not process.alive:
+            return
+        self._act(process, exchange.due(self.clocks()))
+        wire = self._wire
+        if wire is not None:
+            while wire is self._wire and (message := exchange.outgoing(self.clocks())):
+                wire.send(message)
+        elif self.by_post and not self._busy and self._retry is None:
+            self._begin_post(process)
+        self._plan_due(process)
+        self._observer.device_acted(self)
+
+    def _plan_due(self, process: Process) -> None:
+        wake_us = self._exchange.wake_at_us(self.clocks())
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        if wake_us is not None:
+            # The boot clock drifts against the true one: a little later is never early.
+            delay_us = (wake_us - self.reading_us()) * 1_001 // 1_000 + 1
+            self._due = self._clock.after(delay_us, self._look, process.strand)
+
+    def _look(self) -> None:
+        self._due = None
+        self.pump()
+
+    def _begin_post(self, process: Process) -> None:
+        exchange = self._exchange
+        if self._busy or exchange.session.state not in {"apart", "barred"}:
+            return
+        self._act(process, exchange.connected(self.clocks()))
+        self._post(process, exchange.outgoing(self.clocks()))
+
+    def _post(self, process: Process, message: bytes) -> None:
+        self._busy = True
+        self._network.request(
+            process, self.place, self._address, message, lambda outcome: self._answered(process, outcome)
+        )
+
+    def _answered(self, process: Process, outcome: Outcome) -> None:
+        self._busy = False
+        exchange = self._exchange
+        if outcome.body is None:
+            self._act(process, exchange.disconnected(self.reading_us()))
+            return
+        status, body = split(outcome.body)
+        if status != 200:
+            self._coverage.hit("device", f"HTTP status {status}")
+            self._act(process, exchange.disconnected(self.reading_us()))
+            return
+        self._act(process, exchange.received(body, self.clocks()))
+        if exchange.session.state == "proving":
+            self._post(process, exchange.outgoing(self.clocks()))
+            return
+        exchange.finished(self.reading_us())
+        if self._retry is None:
+            self._retry_at(process, self.reading_us() + self._luck.randint(SECOND_US // 2, 10 * SECOND_US), "")
+        self._observer.device_acted(self)
+
+    def _retry_at(self, process: Process, reading_us: int, gateway: str) -> None:
+        self._address = gateway if gateway in self._addresses else self._luck.choice(self._addresses)
+        if self._retry is not None:
+            self._retry.cancel()
+
+        def again() -> None:
+            self._retry = None
+            self._connect(process)
+
+        delay_us = max(0, reading_us - self.reading_us()) + self._luck.randint(0, SECOND_US)
+        self._retry = self._clock.after(delay_us, again, process.strand)
+
+    def _act(self, process: Process, happenings: list[Happening]) -> None:
+        for happening in happenings:
+            match happening:
+                case Parted():
+                    wire, self._wire = self._wire, None
+                    self.last_parted_us = self._clock.now_us
+                    if wire is not None:
+                        wire.close()
+                    self._retry_at(process, happening.retry_at_us, happening.gateway)
+                case Told():
+                    self._told(happening)
+                case Arrived():
+                    self._read_results()
+                case Joined():
+                    self._coverage.hit("device", "joined by post" if self.by_post else "joined")
+                case Trouble():
+                    self.troubles.append(happening.code)
+                    self._observer.said(self.place, f"was told {happening.code}: {happening.what}")
+                case _:
+                    self._coverage.hit("device", f"heard {type(happening).__name__}")
+
+    def _told(self, told: Told) -> None:
+        assert self.keeper is not None
+        if told.offset is not None and self.keeper.learn(
+            told.offset, reading_us=self.reading_us(), wall_us=self.wall.now_us()
+        ):
+            self._coverage.hit("device", "learnt an offset")
+        if told.pressure is not None and told.pressure.slow_down > 1:
+            self._coverage.hit("device", "told to slow down")
+
+    def _read_results(self) -> None:
+        assert self.outbox is not None
+        for result in self.outbox.results(RESULTS):
+            self._observer.result_arrived(self.name, result.row[0], result.row[1])
+            try:
+                self.outbox.forget_results(RESULTS, result.id)
+            except OutboxError:
+                return

@@ -1,0 +1,323 @@
+"""A world: devices, gateways, a log, a reader and a script of what goes wrong, run to its end and judged.
+
+Promises: the same script gives the same run. While it runs, every acknowledgement that leaves a gateway is compared
+with what a power cut at that moment would leave of the log, every step of a device with its bounds, and every entry of
+the log with the ones before. Then everything is healed, everything must drain, and the reliability verifier must say
+that what was promised lossless was, in order. Whatever does not hold raises `Broken`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from catchment.gateway.downlink import Downlink
+from catchment.gateway.enrolment import Enrolment
+from catchment.sim.broken import Broken
+from catchment.sim.chance import Chance
+from catchment.sim.clock import HOUR_US, SECOND_US, Clock, WallClock
+from catchment.sim.consumer import Consumer
+from catchment.sim.coverage import Coverage
+from catchment.sim.database import DatabaseDisk
+from catchment.sim.device import READING, DeviceNode, StreamScript
+from catchment.sim.disk import Medium
+from catchment.sim.evidence import Evidence
+from catchment.sim.gateway import GRAIN_US, GatewayNode, SharedStores
+from catchment.sim.judge import judge
+from catchment.sim.ledger import Ledger
+from catchment.sim.misfortunes import strike
+from catchment.sim.network import Network
+from catchment.sim.process import Process
+from catchment.sim.script import DevicePlan, Script
+from catchment.sync.frame import Ack, Welcome, decode_all
+from catchment.sync.parts import Mark
+
+BEGIN_US = 1_800_000_000_000_000
+DRAIN_US = 3 * HOUR_US
+"""Once everything is healed, all must have drained by then: a device that was barred asks again after an hour."""
+TRACE_LINES = 400
+
+logging.getLogger("catchment.gateway").setLevel(logging.CRITICAL + 1)
+
+
+class World:
+    """One run of a script."""
+
+    def __init__(self, script: Script, coverage: Coverage | None = None) -> None:
+        self.script = script
+        self.coverage = coverage or Coverage()
+        self.chance = Chance(script.seed)
+        self.clock = Clock(BEGIN_US)
+        self.trace: deque[str] = deque(maxlen=TRACE_LINES)
+        self.ledger = Ledger()
+        self.network = Network(self.clock, self.chance.stream("network"), self.coverage)
+        self.network.usual = script.usual
+        self.medium = Medium(self.chance.stream("log's disk"))
+        self.evidence = Evidence(self.medium.safe_disk(), script.partitions)
+        self.has_ended = False
+        self.pace = 1
+        """How much more rarely everything is done than usual, since time is to pass."""
+        secrets = self.chance.stream("secrets")
+        self.shared = SharedStores(
+            Enrolment(":memory:", secret=lambda: secrets.randbytes(8).hex()),
+            Downlink(":memory:", nonce=secrets.randbytes(16)),
+        )
+        self.gateways = [self._gateway(number) for number in range(script.gateways)]
+        self.devices = [self._device(number, plan) for number, plan in enumerate(script.devices)]
+        self._names = tuple([device.name for device in self.devices])
+        reader = Process("reader", self.clock)
+        self.consumer = Consumer("cloud", self.medium.mount(reader), READING, safe_end=self.evidence.end)
+        self.reader_pauses_until_us = 0
+        self.results: dict[str, list[tuple[int, str]]] = {}
+        """What was sent down to each device."""
+        self.results_seen: dict[str, list[tuple[int, str]]] = {}
+        self.results_excused: dict[str, bool] = {}
+        self.sink_epoch = 0
+        self.undo: list[Callable[[], object]] = []
+        """What healing has to undo."""
+        self.has_good_clocks = True
+        """Whether the gateways' clocks were never set."""
+        self.has_quick_links = True
+        """Whether no message was ever held up for longer than clocks allow for."""
+        self.is_rotten = False
+        self._lasting_us = 0
+
+    # -- making it -------------------------------------------------------------------------------------------------
+
+    def _gateway(self, number: int) -> GatewayNode:
+        return GatewayNode(
+            f"gw-{'ab'[number]}",
+            clock=self.clock,
+            wall=WallClock(self.clock),
+            network=self.network,
+            medium=self.medium,
+            shared=self.shared,
+            partitions=self.script.partitions,
+            luck=self.chance.stream("gateway", number),
+            tap=self._answered,
+            watch=self.coverage.rule,
+        )
+
+    def _device(self, number: int, plan: DevicePlan) -> DeviceNode:
+        name = f"device-{number}"
+        token = self.shared.enrolment.token(user=f"user-{number % 2}", now_us=BEGIN_US, valid_us=HOUR_US)
+        given = self.shared.enrolment.enrol(token, device=name, now_us=BEGIN_US)
+        disk = DatabaseDisk(self.chance.stream("flash", number))
+        return self.make_device(name, given.credential, plan, disk, copy=0, luck_of=str(number))
+
+    def make_device(
+        self, name: str, credential: str, plan: DevicePlan, disk: DatabaseDisk, *, copy: int, luck_of: str
+    ) -> DeviceNode:
+        """A device, or a copy of one."""
+        return DeviceNode(
+            name,
+            credential,
+            tuple([StreamScript(stream.name, stream.policy, stream.every_us) for stream in plan.streams]),
+            copy=copy,
+            by_post=plan.by_post,
+            eager=plan.eager,
+            drift_ppm=plan.drift_ppm,
+            codec_names=plan.codecs,
+            clock=self.clock,
+            wall=WallClock(self.clock, plan.wall_off_us),
+            network=self.network,
+            addresses=tuple([gateway.address for gateway in self.gateways]),
+            disk=disk,
+            ledger=self.ledger,
+            coverage=self.coverage,
+            observer=self,
+            luck=self.chance.stream("device", luck_of),
+        )
+
+    def clone(self, device: DeviceNode, plan: DevicePlan, image: bytes) -> DeviceNode:
+        """A second live copy of a device, from an image of its disk."""
+        copy = 1 + max(other.copy for other in self.devices if other.name == device.name)
+        disk = DatabaseDisk(self.chance.stream("flash", device.name, copy))
+        disk.restore(image)
+        clone = self.make_device(device.name, device.credential, plan, disk, copy=copy, luck_of=f"{device.name}~{copy}")
+        self.devices.append(clone)
+        return clone
+
+    def release(self, name: str) -> None:
+        """Somebody has seen to it that one copy of a device is left."""
+        self.shared.enrolment.quarantine(name, now_us=None)
+
+    def gateways_lose_power(self) -> None:
+        """All of them, and the disk below: they share a machine."""
+        for gateway in self.gateways:
+            if gateway.process is not None:
+                gateway.process.lost_power = True
+            gateway.kill()
+        self.medium.power_cut()
+
+    # -- running it ------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run to the end; raises `Broken` where something that was promised did not hold."""
+        for gateway in self.gateways:
+            gateway.start()
+        luck = self.chance.stream("beginnings")
+        for device in self.devices:
+            self.clock.after(luck.randint(0, 5 * SECOND_US), device.power_on)
+        self._read_later()
+        for number, misfortune in enumerate(self.script.misfortunes):
+            at_us = BEGIN_US + misfortune.at_us
+            self.clock.at(at_us, lambda m=misfortune, n=number: strike(self, n, m))  # type: ignore[misc]
+        self.clock.run(BEGIN_US + self.script.active_us)
+        # What lasts ends before the healing: an offline week is lived through.
+        while self._lasting_us > self.clock.now_us:
+            self.clock.run(self._lasting_us)
+        self._heal()
+        self._drain()
+        judge(self)
+
+    def lasts(self, until_us: int) -> None:
+        """Something goes on until then, and the world with it."""
+        self._lasting_us = max(self._lasting_us, until_us)
+
+    def later(self, delay_us: int, action: Callable[[], object]) -> None:
+        """Have that happen, unless everything was healed before."""
+        self.clock.after(delay_us, lambda: None if self.has_ended else action())
+
+    def set_pace(self, pace: int) -> None:
+        """Have sensors be read and chores be done that much more rarely."""
+        self.pace = pace
+        for gateway in self.gateways:
+            gateway.set_grain(GRAIN_US * pace)
+        for device in self.devices:
+            device.pace = pace
+
+    def _heal(self) -> None:
+        self.has_ended = True
+        self.said("world", "heals")
+        self.network.heal()
+        medium = self.medium
+        medium.capacity_bytes = 1 << 40
+        medium.write_errno = medium.sync_errno = medium.truncate_errno = medium.replace_errno = None
+        self.set_pace(1)
+        for undo in self.undo:
+            undo()
+        for process in [gateway.process for gateway in self.gateways] + [device.process for device in self.devices]:
+            if process is not None:
+                process.put_out()
+        for gateway in self.gateways:
+            gateway.start()
+        for device in self.devices:
+            device.is_sensing = False
+            device.disk.set_full(False)
+            device.disk.set_read_only(False)
+            device.disk.fails_at_commit = False
+            if device.process is None:
+                device.power_on()
+            elif not device.is_gone:
+                device.start()
+            if device.exchange is not None:
+                device.exchange.metered(False)
+
+    def _drain(self) -> None:
+        end_us = self.clock.now_us + DRAIN_US
+        step_us = 2 * SECOND_US
+        stirred = False
+        while self.clock.now_us < end_us:
+            self.clock.run(self.clock.now_us + step_us)
+            if not stirred:
+                # Each device makes one more of everything, so that what it is owed is told.
+                stirred = True
+                for device in self.devices:
+                    self._stir(device)
+            if self._is_drained():
+                self.consumer.read()
+                if self.consumer.trouble is None and not self.consumer.is_behind:
+                    return
+            if step_us > 30 * SECOND_US:
+                # What is left waits for a time to come, and the gateways need not look about every second meanwhile.
+                self.set_pace(20)
+            step_us = min(step_us * 2, 120 * SECOND_US)
+        raise Broken("everything drains once all is well", self._what_is_left())
+
+    def _stir(self, device: DeviceNode) -> None:
+        process = device.process
+        if process is not None and process.alive:
+            self.clock.after(0, device.append_all, process.strand)
+
+    def _is_drained(self) -> bool:
+        return all(
+            device.outbox is not None and all(device.outbox.start(stream.name) is None for stream in device.streams)
+            for device in self.devices
+            if device.is_up
+        ) and all(len(self.results_seen.get(name, ())) >= len(sent) for name, sent in self.results.items())
+
+    def _what_is_left(self) -> str:
+        left = [f"{device.place}: {device.how_it_is()}" for device in self.devices if not device.is_gone]
+        for name, sent in self.results.items():
+            seen = len(self.results_seen.get(name, ()))
+            if seen < len(sent):
+                left.append(f"{name} has {seen} of {len(sent)} results")
+        if self.consumer.is_behind:
+            left.append("the log ends before what was read of it")
+        if self.consumer.trouble is not None:
+            left.append(f"the reader: {self.consumer.trouble}")
+        left += [f"{gateway.name}: {gateway.how_it_is()}" for gateway in self.gateways]
+        return "\n  ".join(["", *left])
+
+    # -- the reader ------------------------------------------------------------------------------------------------
+
+    def _read_later(self) -> None:
+        self.clock.after(4 * SECOND_US * self.pace, self._read)
+
+    def _read(self) -> None:
+        if not self.has_ended:
+            if self.clock.now_us >= self.reader_pauses_until_us:
+                self.consumer.read()
+            self._read_later()
+
+    # -- looking on ------------------------------------------------------------------------------------------------
+
+    def said(self, who: str, what: str) -> None:
+        """A line of the trace."""
+        self.trace.append(f"{(self.clock.now_us - BEGIN_US) / 1e6:12.6f} {who:12} {what}")
+
+    def _answered(self, gateway: GatewayNode, body: bytes) -> None:
+        """A gateway is about to send: whatever it says is durable has to be."""
+        for frame in decode_all(body):
+            if isinstance(frame, Ack | Welcome):
+                for mark in frame.marks:
+                    self._check_durable(gateway, mark)
+
+    def _check_durable(self, gateway: GatewayNode, mark: Mark) -> None:
+        best = max([self.evidence.upto(name, mark) for name in self._names])
+        if best < mark.upto:
+            raise Broken(
+                "what is acknowledged is on the medium",
+                f"{gateway.name} says {mark.stream} of {mark.epoch} is durable up to {mark.upto}, and it is to {best}",
+            )
+
+    def device_acted(self, device: DeviceNode) -> None:
+        """A device has done something: it must be within its bounds, and must not have forgotten what is not safe."""
+        outbox, exchange = device.outbox, device.exchange
+        if outbox is None or exchange is None:
+            return
+        sender, welcome = exchange.uplink.sender, exchange.session.welcome
+        if welcome is not None and sender.in_flight > welcome.window_frames:
+            raise Broken("a window bounds what is under way", f"{device.place} has {sender.in_flight} frames under way")
+        for stream in device.streams:
+            bound = device.policy(stream.name).outbox.records
+            records = outbox.size(stream.name)[0]
+            if bound is not None and records > max(bound, device.bound_before.get(stream.name, 0)):
+                raise Broken(
+                    "an outbox keeps its bound", f"{device.place} holds {records} of {stream.name}, over {bound}"
+                )
+            start = outbox.start(stream.name)
+            if start is not None and start.number:
+                mark = Mark(stream.name, outbox.epoch_of(start), start.number)
+                safe = self.evidence.upto(device.name, mark)
+                if safe < start.number:
+                    raise Broken(
+                        "what is not safe in the log stays in the outbox",
+                        f"{device.place} has forgotten {stream.name} up to {start.number}, the log has {safe}",
+                    )
+
+    def result_arrived(self, device: str, number: int, key: str) -> None:
+        """A result is durable at a device."""
+        self.results_seen.setdefault(device, []).append((number, key))
