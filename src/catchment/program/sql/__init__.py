@@ -7,5 +7,6 @@ device whose plan came ready-made never loads SQLGlot.
 """
 
 from catchment.program.sql.reading import parse
+from catchment.program.sql.writing import to_sql
 
-__all__ = ["parse"]
+__all__ = ["parse", "to_sql"]
