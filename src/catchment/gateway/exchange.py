@@ -7,6 +7,8 @@ to wait.
 
 from __future__ import annotations
 
+import logging
+
 from catchment.errors import PeerError
 from catchment.gateway import http
 from catchment.gateway.connections import Connections
@@ -71,6 +73,10 @@ class Exchange:
         except OSError:
             # The device has gone: by itself, or because it took no bytes.
             link.shut()
+        except Exception:
+            # One connection ends, with its trace in the journal, and the gateway goes on. The device connects again.
+            logging.getLogger("catchment.gateway").exception("connection failed unexpectedly")
+            await link.close(1011)
         finally:
             self._connections.links.discard(link)
             self._connections.left(link)

@@ -10,7 +10,7 @@ from catchment.plan.history import Element, Entry, Presence, Progress, Tick
 from catchment.program import steps
 from catchment.testing.engines import Restart
 from catchment.testing.generate import Case, cases
-from catchment.testing.generate.histories import SOURCES
+from catchment.testing.generate.happenings import SOURCES
 
 modest = settings(
     max_examples=40,

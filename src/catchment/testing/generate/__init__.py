@@ -13,8 +13,8 @@ Floats are multiples of a quarter, so that they add up exactly in any order, and
 result that engines may round differently.
 """
 
-from catchment.testing.generate.cases import Case, cases
-from catchment.testing.generate.histories import histories
-from catchment.testing.generate.programs import ABOUT, About, Generated, programs
+from catchment.testing.generate.case import Case, cases
+from catchment.testing.generate.generated import ABOUT, About, Generated, programs
+from catchment.testing.generate.happenings import histories
 
 __all__ = ["ABOUT", "About", "Case", "Generated", "cases", "histories", "programs"]

@@ -13,8 +13,8 @@ from catchment.plan.graph import Graph, Port
 from catchment.plan.history import Outcome
 from catchment.program import steps
 from catchment.testing.engines import Restart, begin, feed
-from catchment.testing.generate.histories import Entries, histories
-from catchment.testing.generate.programs import About, Generated, programs
+from catchment.testing.generate.generated import About, Generated, programs
+from catchment.testing.generate.happenings import Entries, histories
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
