@@ -6,6 +6,7 @@ record what they feed and where they look, run on Spark together, and performed 
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -20,7 +21,8 @@ from catchment.engines.spark.stages import Stages, cut
 from catchment.errors import ProgramError
 from catchment.plan.graph import Graph, Port
 from catchment.plan.history import Element, Entry, Failure, Outcome, Presence, Progress, Result, Source, Tick
-from catchment.testing import Story, perform, register, stories
+from catchment.testing import Story, perform, stories
+from catchment.testing.engines import registered
 from catchment.testing.transcripts.programs import module_of
 
 if TYPE_CHECKING:
@@ -168,7 +170,6 @@ def given(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
             return self._cut[bucket]
 
     folder = FOLDER
-    register("recorder", _Recorder)
     chance = random.Random(SEED)
     found: dict[str, _Given | ProgramError] = {}
     graphs: dict[int, bytes] = {}
@@ -176,7 +177,8 @@ def given(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
     played: dict[int, tuple[str, Graph, list[int]]] = {}
     for number, story in enumerate(STORIES):
         recorded.clear()
-        perform(story, "recorder")
+        with registered("recorder", _Recorder):
+            perform(story, "recorder")
         (notes,) = recorded
         ends = notes.chunks(chance)
         try:
@@ -199,7 +201,10 @@ def given(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
                 "packet": pa.array([row[2] for row in rows], pa.binary()),
             }
         )
-        pq.write_table(table, home / "in" / f"{batch:04d}.parquet")
+        path = home / "in" / f"{batch:04d}.parquet"
+        pq.write_table(table, path)
+        # Spark takes files in the order of their times, and these are written within one of its milliseconds.
+        os.utime(path, (batch + 1, batch + 1))
     results: dict[int, dict[str, list[tuple[int, Any]]]] = {number: {} for number in played}
 
     def take(frame: Any, epoch: int) -> None:
@@ -228,5 +233,5 @@ def test_story_on_spark(story: Story, given: dict[str, _Given | ProgramError]) -
     if isinstance(what, ProgramError):
         assert what.code == NEEDS_A_SHUFFLE
         return
-    register("spark", lambda graph: what)
-    perform(story, "spark")
+    with registered("spark", lambda graph: what):
+        perform(story, "spark")

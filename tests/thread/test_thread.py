@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from catchment.cloud.lease import held
-from tests.thread.processes import CATCHMENT, Device, is_seamless, wait_until
+from tests.thread.processes import CATCHMENT, Device, is_seamless, keep_log, wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.spark]
 PROGRAM = Path(__file__).with_name("program.py")
@@ -121,6 +121,7 @@ def test_kill_9_anywhere_and_the_sum_is_still_right(tmp_path: Path, cloud: Cloud
     expected = recording(tmp_path / "meter.csv")
     home = cloud.data / "programs" / "thread"
     wait_until(lambda: cloud.data.joinpath("enrolment.db").exists() and held(home) is not None, SPARK_S)
+    keep_log(cloud.data)
     words = ["--gateway", f"http://127.0.0.1:{cloud.port}", "--name", "phone", "--token", cloud.token()]
     sensor = f"meter=replay:{tmp_path / 'meter.csv'},times=live"
     device = Device(tmp_path / "phone", *words, "--poll", "200ms", "--sensor", sensor).start()

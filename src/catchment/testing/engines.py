@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -65,6 +66,16 @@ _engines: dict[str, Begin] = {"reference": _Reference, "edge": edge.Virtual}
 def register(name: str, begin: Begin) -> None:
     """Make an engine known to tests under that name."""
     _engines[name] = begin
+
+
+@contextmanager
+def registered(name: str, begin: Begin) -> Iterator[None]:
+    """Make an engine known for a while, as for one test."""
+    register(name, begin)
+    try:
+        yield
+    finally:
+        del _engines[name]
 
 
 def engines() -> tuple[str, ...]:

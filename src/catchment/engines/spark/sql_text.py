@@ -1,5 +1,6 @@
 """The small parts of Spark SQL text: names, literals, types, and the operands that a function's text is made of.
 
+>>> from catchment.program.types import INT
 >>> print(literal("it's ${x}", STR), literal(-1, INT), literal(0.1, FLOAT), column_name("a`b"))
 'it\\'s \\u0024{x}' (-1L) 0.1D `a``b`
 >>> print(spark_type(ListType(FLOAT)))

@@ -7,6 +7,7 @@ A fold and nothing else: no I/O, no clock.
 
 >>> marks = Marks()
 >>> marks.apply(Entry(kind=Kind.DATA, device="d", stream="fixes", count=3, upto=3, received_us=9, promise_us=5))
+True
 >>> marks.upto("d", "fixes", 0, 0), Marks.from_bytes(marks.to_bytes()) == marks
 (3, True)
 """

@@ -8,7 +8,7 @@ of whole microseconds. The exact text that the Spark engine runs is written by `
 >>> from catchment.program.types import INT, Column, Schema
 >>> trip = Schema("Trip", (Column("km", INT),))
 >>> to_sql(Call("mod", (FieldRef("km"), Literal(7, INT))), "postgres", (trip,))
-'MOD(MOD("km", 7) + 7, 7)'
+'("km" % 7 + 7) % 7'
 """
 
 from __future__ import annotations
