@@ -41,7 +41,7 @@ class Log:
         salts = itertools.count(1)
         limits = Limits(reserve_bytes=0)
         self._writer = Partition(disk, 0, holder="w", address="", now_us=0, salt=lambda: next(salts), limits=limits)
-        self._first = dict.fromkeys(USERS, 0)
+        self._first: dict[str, int] = dict.fromkeys(USERS, 0)
 
     def upload(self, user: str, *rows: tuple[Any, ...]) -> None:
         stream = self._plan.syncs[0]

@@ -14,7 +14,9 @@ WITH_EXAMPLES = [each.name for each in product() if "\n>>> " in each.text or "  
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_the_examples_of(name: str) -> None:
-    results = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    results = doctest.testmod(
+        importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    )
     assert results.attempted > 0
     assert results.failed == 0
 

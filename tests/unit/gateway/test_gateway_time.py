@@ -19,6 +19,7 @@ def test_event_time_is_fixed_by_the_offset_that_the_log_holds(tmp_path: Path) ->
         early = Clock(BOOT, 10 * SECOND, 5 * SECOND, bridge, bridge)
         answers = await phone.post(phone.data(0, 2, clock=early, promise_us=15 * SECOND + bridge))
         offset = only(Welcome, answers).offset
+        assert offset is not None
         assert offset == Offset(BOOT, 0, NOW - 50 * SECOND, SECOND)
         # From now on it uses the offset that it was told, so both sides agree without a shift.
         place.now_us += 11 * SECOND

@@ -105,7 +105,7 @@ class Bucket(StatefulProcessor):
         """What runs in a bucket: the same in each."""
         return self._stages
 
-    def handleInputRows(self, key: Any, rows: Iterator[SparkRow], timerValues: Any) -> Iterator[SparkRow]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[SparkRow]:  # noqa: N802, N803
         """Spark's call with a bucket's packets of this batch."""
         stages = self.stages(key[0])
         run = _Run(stages.rest, stages.outputs)
