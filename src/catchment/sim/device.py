@@ -1,8 +1,8 @@
 """A device in the simulator: the real outbox, sync streams and timekeeping, driven by simulated clocks and links.
 
 It does what a device's agent does: sensors append elements with their moments, the clock's memory is kept in the same
-transaction, transports come and go, results are read and forgotten. What is simulated: the disk below the outbox, the
-boot and wall clocks, the network. Everything it makes goes into the ledger first.
+transaction, results are read and forgotten; its way to the gateways is `link`. What is simulated: the disk below the
+outbox, the boot and wall clocks, the network. Everything it makes goes into the ledger first.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from typing import NamedTuple, Protocol
 from catchment.device.timekeeper import Timekeeper
 from catchment.program.sync import Sync
 from catchment.program.types import INSTANT, INT, STR, Column, Schema
-from catchment.sim.asgi import split
-from catchment.sim.clock import SECOND_US, BootClock, Clock, Timer, WallClock
+from catchment.sim.clock import SECOND_US, BootClock, Clock, WallClock
 from catchment.sim.coverage import Coverage
 from catchment.sim.database import DatabaseDisk
 from catchment.sim.ledger import Fate, Ledger, Name
-from catchment.sim.network import Network, Outcome, Wire
+from catchment.sim.link import Link
+from catchment.sim.network import Network
 from catchment.sim.process import Process
 from catchment.sync.exchange import Exchange
-from catchment.sync.happening import Arrived, Happening, Told, Trouble
-from catchment.sync.intake import Intake
+from catchment.sync.happening import Told, Trouble
 from catchment.sync.outbox import Health, Outbox, OutboxError
-from catchment.sync.session import Clocks, Identity, Joined, Parted
+from catchment.sync.session import Clocks, Identity
 
 READING = Schema(
     "Reading",
@@ -104,7 +103,6 @@ class DeviceNode:
         self.keeper: Timekeeper | None = None
         self.troubles: list[str] = []
         """Codes that it was told."""
-        self.last_parted_us = 0
         self.credential = credential
         self._identity = Identity(name, credential, codecs=codec_names)
         self._eager = eager
@@ -112,17 +110,11 @@ class DeviceNode:
         self._clock = clock
         self._network = network
         self._addresses = addresses
-        self._address = addresses[0]
         self._ledger = ledger
         self._coverage = coverage
         self._observer = observer
         self._luck = luck
-        self._wire: Wire | None = None
-        self._busy = False
-        self._failures = 0
-        self._retry: Timer | None = None
-        self._due: Timer | None = None
-        self._seen_results = 0
+        self._link: Link | None = None
         self._policies = {stream.name: stream.policy for stream in streams}
 
     # -- its life --------------------------------------------------------------------------------------------------
@@ -144,8 +136,8 @@ class DeviceNode:
             for stream in self.streams
         ]
         return (
-            f"{self.exchange.session.state}, {'a wire' if self._wire else 'no wire'}, outbox {self.outbox.health}, "
-            f"retries {self._retry is not None}, told {self.troubles[-3:]}; {'; '.join(lanes)}"
+            f"{self.exchange.session.state}, {self._link.how_it_is() if self._link else ''}, "
+            f"outbox {self.outbox.health}, told {self.troubles[-3:]}; {'; '.join(lanes)}"
         )
 
     def power_on(self) -> None:
@@ -171,7 +163,6 @@ class DeviceNode:
             self._note_uncounted()
             self.process.kill()
             self.disk.process_killed()
-        self._wire = None
 
     def power_off(self) -> None:
         """Power is gone: nothing says goodbye, and what was not durable may be lost."""
@@ -180,16 +171,12 @@ class DeviceNode:
             self.process.lost_power = True
             self.process.kill()
         self.disk.power_cut()
-        self._wire = None
 
     def leave(self, sleep_us: int) -> None:
         """Stop in good order, and say for how long."""
-        if not self.is_up or self.exchange is None or self.process is None:
+        if not self.is_up or self._link is None:
             return
-        wire = self._wire
-        last = self.exchange.leave(self.clocks(), reason="asked to", sleep_us=sleep_us)
-        if wire is not None and last:
-            wire.send(last)
+        self._link.leave(sleep_us)
         self._observer.device_acted(self)
         self.kill()
 
@@ -207,8 +194,7 @@ class DeviceNode:
     # -- starting --------------------------------------------------------------------------------------------------
 
     def _begin(self, process: Process) -> None:
-        self._wire, self._busy, self._retry, self._due = None, False, None, None
-        self.outbox = self.exchange = self.keeper = None
+        self.outbox = self.exchange = self.keeper = self._link = None
         outbox = Outbox.open(
             None,
             fresh_nonce=lambda: self._luck.randbytes(8),
@@ -237,10 +223,22 @@ class DeviceNode:
         )
         for stream in self.streams:
             policy = self._policies[stream.name]
-            intake = exchange.up(stream.name, READING, policy, now_us=self.reading_us())
-            self._sense_later(process, stream, intake)
+            exchange.up(stream.name, READING, policy, now_us=self.reading_us())
+            self._sense_later(process, stream)
         exchange.down(RESULTS, [RESULT])
-        self._connect(process)
+        self._link = Link(
+            process,
+            exchange,
+            self,
+            clock=self._clock,
+            network=self._network,
+            place=self.place,
+            addresses=self._addresses,
+            by_post=self.by_post,
+            luck=self._luck,
+            coverage=self._coverage,
+        )
+        self._link.connect()
 
     def _note_uncounted(self) -> None:
         """Counts that are in memory only go with the process."""
@@ -250,16 +248,16 @@ class DeviceNode:
 
     # -- sensing ---------------------------------------------------------------------------------------------------
 
-    def _sense_later(self, process: Process, stream: StreamScript, intake: Intake) -> None:
+    def _sense_later(self, process: Process, stream: StreamScript) -> None:
         every_us = stream.every_us * self.pace
         delay_us = self._luck.randint(every_us // 2, every_us * 3 // 2)
-        self._clock.after(delay_us, lambda: self._sense(process, stream, intake), process.strand)
+        self._clock.after(delay_us, lambda: self._sense(process, stream), process.strand)
 
-    def _sense(self, process: Process, stream: StreamScript, intake: Intake) -> None:
+    def _sense(self, process: Process, stream: StreamScript) -> None:
         if self.is_sensing:
             self.append(stream, self._luck.choice((1, 1, 1, 2, 5)))
             self.pump()
-        self._sense_later(process, stream, intake)
+        self._sense_later(process, stream)
 
     def append(self, stream: StreamScript, count: int) -> None:
         """Take so many readings of a stream's sensor, now."""
@@ -327,141 +325,19 @@ class DeviceNode:
         if self.exchange is not None and self.is_up:
             self.exchange.change(stream, policy)
 
-    # -- the link --------------------------------------------------------------------------------------------------
-
-    def _connect(self, process: Process) -> None:
-        if self.exchange is None or self._wire is not None or self._busy:
-            return
-        if self.by_post:
-            self._begin_post(process)
-            return
-        self._busy = True
-
-        def opened(wire: Wire) -> None:
-            self._busy, self._wire, self._failures = False, wire, 0
-            wire.listen(lambda body: self._heard(process, wire, body), lambda: self._closed(process, wire))
-            self._act(process, self._exchange.connected(self.clocks()))
-            self.pump()
-
-        def failed(why: str) -> None:
-            self._busy = False
-            self._failures += 1
-            longest_us = min(300 * SECOND_US, 10 * SECOND_US << min(self._failures, 10))
-            self._retry_at(process, self.reading_us() + self._luck.randint(SECOND_US, longest_us), "")
-
-        self._network.connect(process, self.place, self._address, opened, failed)
-
-    @property
-    def _exchange(self) -> Exchange:
-        assert self.exchange is not None
-        return self.exchange
-
-    def _heard(self, process: Process, wire: Wire, body: bytes) -> None:
-        if wire is self._wire:
-            self._act(process, self._exchange.received(body, self.clocks()))
-            self.pump()
-
-    def _closed(self, process: Process, wire: Wire) -> None:
-        if wire is self._wire:
-            self._wire = None
-            self._act(process, self._exchange.disconnected(self.reading_us()))
+    # -- what its link tells it ------------------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """Send what is due, and plan when to look again."""
-        process, exchange = self.process, self.exchange
-        if process is None or exchange is None or not process.alive:
-            return
-        self._act(process, exchange.due(self.clocks()))
-        wire = self._wire
-        if wire is not None:
-            while wire is self._wire and (message := exchange.outgoing(self.clocks())):
-                wire.send(message)
-        elif self.by_post and not self._busy and self._retry is None:
-            self._begin_post(process)
-        self._plan_due(process)
+        """Send what is due."""
+        if self._link is not None:
+            self._link.pump()
+
+    def acted(self) -> None:
+        """It has done something."""
         self._observer.device_acted(self)
 
-    def _plan_due(self, process: Process) -> None:
-        wake_us = self._exchange.wake_at_us(self.clocks())
-        if self._due is not None:
-            self._due.cancel()
-            self._due = None
-        if wake_us is not None:
-            # The boot clock drifts against the true one: a little later is never early.
-            delay_us = (wake_us - self.reading_us()) * 1_001 // 1_000 + 1
-            self._due = self._clock.after(delay_us, self._look, process.strand)
-
-    def _look(self) -> None:
-        self._due = None
-        self.pump()
-
-    def _begin_post(self, process: Process) -> None:
-        exchange = self._exchange
-        if self._busy or exchange.session.state not in {"apart", "barred"}:
-            return
-        self._act(process, exchange.connected(self.clocks()))
-        self._post(process, exchange.outgoing(self.clocks()))
-
-    def _post(self, process: Process, message: bytes) -> None:
-        self._busy = True
-        self._network.request(
-            process, self.place, self._address, message, lambda outcome: self._answered(process, outcome)
-        )
-
-    def _answered(self, process: Process, outcome: Outcome) -> None:
-        self._busy = False
-        exchange = self._exchange
-        if outcome.body is None:
-            self._act(process, exchange.disconnected(self.reading_us()))
-            return
-        status, body = split(outcome.body)
-        if status != 200:
-            self._coverage.hit("device", f"HTTP status {status}")
-            self._act(process, exchange.disconnected(self.reading_us()))
-            return
-        self._act(process, exchange.received(body, self.clocks()))
-        if exchange.session.state == "proving":
-            self._post(process, exchange.outgoing(self.clocks()))
-            return
-        exchange.finished(self.reading_us())
-        if self._retry is None:
-            self._retry_at(process, self.reading_us() + self._luck.randint(SECOND_US // 2, 10 * SECOND_US), "")
-        self._observer.device_acted(self)
-
-    def _retry_at(self, process: Process, reading_us: int, gateway: str) -> None:
-        self._address = gateway if gateway in self._addresses else self._luck.choice(self._addresses)
-        if self._retry is not None:
-            self._retry.cancel()
-
-        def again() -> None:
-            self._retry = None
-            self._connect(process)
-
-        delay_us = max(0, reading_us - self.reading_us()) + self._luck.randint(0, SECOND_US)
-        self._retry = self._clock.after(delay_us, again, process.strand)
-
-    def _act(self, process: Process, happenings: list[Happening]) -> None:
-        for happening in happenings:
-            match happening:
-                case Parted():
-                    wire, self._wire = self._wire, None
-                    self.last_parted_us = self._clock.now_us
-                    if wire is not None:
-                        wire.close()
-                    self._retry_at(process, happening.retry_at_us, happening.gateway)
-                case Told():
-                    self._told(happening)
-                case Arrived():
-                    self._read_results()
-                case Joined():
-                    self._coverage.hit("device", "joined by post" if self.by_post else "joined")
-                case Trouble():
-                    self.troubles.append(happening.code)
-                    self._observer.said(self.place, f"was told {happening.code}: {happening.what}")
-                case _:
-                    self._coverage.hit("device", f"heard {type(happening).__name__}")
-
-    def _told(self, told: Told) -> None:
+    def told(self, told: Told) -> None:
+        """What a gateway says beside acknowledging."""
         assert self.keeper is not None
         if told.offset is not None and self.keeper.learn(
             told.offset, reading_us=self.reading_us(), wall_us=self.wall.now_us()
@@ -470,7 +346,8 @@ class DeviceNode:
         if told.pressure is not None and told.pressure.slow_down > 1:
             self._coverage.hit("device", "told to slow down")
 
-    def _read_results(self) -> None:
+    def results_came(self) -> None:
+        """Read what came down, and forget it."""
         assert self.outbox is not None
         for result in self.outbox.results(RESULTS):
             self._observer.result_arrived(self.name, result.row[0], result.row[1])
@@ -478,3 +355,8 @@ class DeviceNode:
                 self.outbox.forget_results(RESULTS, result.id)
             except OutboxError:
                 return
+
+    def in_trouble(self, trouble: Trouble) -> None:
+        """It was told what it did wrong."""
+        self.troubles.append(trouble.code)
+        self._observer.said(self.place, f"was told {trouble.code}: {trouble.what}")

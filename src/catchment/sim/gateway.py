@@ -28,9 +28,10 @@ from catchment.gateway.service import Service
 from catchment.gateway.stores import Options, Stores
 from catchment.sim.asgi import serve
 from catchment.sim.clock import HOUR_US, SECOND_US, Clock, WallClock
-from catchment.sim.disk import Medium
+from catchment.sim.disk import MountedDisk
 from catchment.sim.drive import ClockDrive
 from catchment.sim.loop import VirtualLoop
+from catchment.sim.medium import Medium
 from catchment.sim.network import Network
 from catchment.sim.process import Process
 from catchment.sync.table import Watch
@@ -168,7 +169,7 @@ class GatewayNode:
     def _begin(self, process: Process) -> None:
         loop = VirtualLoop(self._clock, process, grain_us=self._grain_us)
         process.at_end(loop.close)
-        disk = self.medium.mount(process)
+        disk = MountedDisk(self.medium, process)
         options = Options(
             data=Path(self.name),
             name=self.name,

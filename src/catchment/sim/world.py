@@ -21,11 +21,12 @@ from catchment.sim.consumer import Consumer
 from catchment.sim.coverage import Coverage
 from catchment.sim.database import DatabaseDisk
 from catchment.sim.device import READING, DeviceNode, StreamScript
-from catchment.sim.disk import Medium
+from catchment.sim.disk import MountedDisk, SafeDisk
 from catchment.sim.evidence import Evidence
 from catchment.sim.gateway import GRAIN_US, GatewayNode, SharedStores
 from catchment.sim.judge import judge
 from catchment.sim.ledger import Ledger
+from catchment.sim.medium import Medium
 from catchment.sim.misfortunes import strike
 from catchment.sim.network import Network
 from catchment.sim.process import Process
@@ -54,7 +55,7 @@ class World:
         self.network = Network(self.clock, self.chance.stream("network"), self.coverage)
         self.network.usual = script.usual
         self.medium = Medium(self.chance.stream("log's disk"))
-        self.evidence = Evidence(self.medium.safe_disk(), script.partitions)
+        self.evidence = Evidence(SafeDisk(self.medium), script.partitions)
         self.has_ended = False
         self.pace = 1
         """How much more rarely everything is done than usual, since time is to pass."""
@@ -67,7 +68,7 @@ class World:
         self.devices = [self._device(number, plan) for number, plan in enumerate(script.devices)]
         self._names = tuple([device.name for device in self.devices])
         reader = Process("reader", self.clock)
-        self.consumer = Consumer("cloud", self.medium.mount(reader), READING, safe_end=self.evidence.end)
+        self.consumer = Consumer("cloud", MountedDisk(self.medium, reader), READING, safe_end=self.evidence.end)
         self.reader_pauses_until_us = 0
         self.results: dict[str, list[tuple[int, str]]] = {}
         """What was sent down to each device."""

@@ -142,7 +142,7 @@ def test_every_number_is_one_element_or_one_counted_gap(steps: list[tuple[str, A
                 disk.save(outbox)
                 outbox = disk.open()
         records, size = outbox.size("fixes")
-        outbox._ready()[1].reload()
+        outbox._ready().queue.reload()
         assert outbox.size("fixes") == (records, size)
     deliver(1000, 5)
     assert outbox.start("fixes") is None

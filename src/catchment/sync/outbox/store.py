@@ -28,9 +28,9 @@ from catchment.sync.outbox.database import (
     outbox_error,
     seal,
 )
-from catchment.sync.outbox.inbox import Inbox, Result
-from catchment.sync.outbox.queue import Appended, Queue
-from catchment.sync.outbox.register import Register
+from catchment.sync.outbox.inbox import Result
+from catchment.sync.outbox.opened import Opened
+from catchment.sync.outbox.queue import Appended
 from catchment.sync.outbox.run import Position, Run, Stamp
 from catchment.sync.outbox.salvage import Salvage, salvage, set_aside
 
@@ -49,11 +49,7 @@ class Outbox:
         self._undo: list[Callable[[], None]] = []
         self._uncounted: dict[str, int] = {}
         self._unforgotten: dict[tuple[str, Epoch], int] = {}
-        self._database: Database | None = None
-        self._queue: Queue | None = None
-        self._inbox: Inbox | None = None
-        self._register: Register | None = None
-        self._epoch: Epoch | None = None
+        self._opened: Opened | None = None
         self._health = Health.WORKING
         self.openings = 0
         """How often the file was opened. After a change, positions and the epoch of before mean nothing."""
@@ -93,17 +89,17 @@ class Outbox:
     @property
     def health(self) -> Health:
         """What it can do at the moment."""
-        return self._health if self._database is None else self._database.health
+        return self._health if self._opened is None else self._opened.database.health
 
     @property
     def epoch(self) -> Epoch | None:
         """This start's epoch; None until there is a disk to begin one on."""
-        return self._epoch
+        return None if self._opened is None else self._opened.epoch
 
     @property
     def commits(self) -> int:
         """How often something was made durable since it was opened."""
-        return 0 if self._database is None else self._database.commits
+        return 0 if self._opened is None else self._opened.database.commits
 
     @property
     def uncounted(self) -> int:
@@ -113,14 +109,15 @@ class Outbox:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open, which what is written now joins."""
-        return self._database is not None and self._database.in_transaction
+        return self._opened is not None and self._opened.database.in_transaction
 
     # -- writing -------------------------------------------------------------------------------------------------
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[None]:
         """What is appended, saved and received inside is stored together; raises `OutboxError` if it is not."""
-        database, queue = self._ready()
+        opened = self._ready()
+        database, queue = opened.database, opened.queue
         if database.in_transaction:
             with database.transaction():
                 yield
@@ -149,8 +146,8 @@ class Outbox:
     def bind(self, stream: str, bound: Bound) -> None:
         """Bound a stream, now and after every reopening. May change at any time."""
         self._bounds[stream] = bound
-        if self._queue is not None:
-            self._queue.bind(stream, bound)
+        if self._opened is not None:
+            self._opened.queue.bind(stream, bound)
 
     def append(
         self, stream: str, schema: Schema, rows: Sequence[Row], *, stamp: Stamp, readings_us: Sequence[int]
@@ -161,10 +158,10 @@ class Outbox:
         what the disk does not take is refused and counted.
         """
         if self.in_transaction:
-            return self._ready()[1].append(stream, schema, rows, stamp, readings_us)
+            return self._ready().queue.append(stream, schema, rows, stamp, readings_us)
         try:
             with self.transaction():
-                return self._ready()[1].append(stream, schema, rows, stamp, readings_us)
+                return self._ready().queue.append(stream, schema, rows, stamp, readings_us)
         except OutboxError:
             self._count(stream, len(rows))
             return Appended(0, len(rows))
@@ -172,11 +169,11 @@ class Outbox:
     def give_up(self, stream: str, count: int, *, thinned: bool = False) -> None:
         """Count elements that were not appended: lost with a transaction that failed, or left out on purpose."""
         if self.in_transaction:
-            self._ready()[1].give_up(stream, count, thinned=thinned)
+            self._ready().queue.give_up(stream, count, thinned=thinned)
             return
         try:
             with self.transaction():
-                self._ready()[1].give_up(stream, count, thinned=thinned)
+                self._ready().queue.give_up(stream, count, thinned=thinned)
         except OutboxError:
             self._count(stream, count)
 
@@ -186,7 +183,7 @@ class Outbox:
         Durable with the transaction around it, so that a restart cannot fall behind what was promised.
         """
         with self.transaction():
-            self._ready()[1].set_promise(stream, until_us, stamp)
+            self._ready().queue.set_promise(stream, until_us, stamp)
 
     def save_state(self, key: str, value: bytes) -> None:
         """Keep a value under a key, instead of the one before."""
@@ -219,12 +216,12 @@ class Outbox:
     ) -> None:
         """Keep results that came down, and with them the mark to acknowledge."""
         with self.transaction():
-            self._inbox_ready().store(mark, schema, rows, keys)
+            self._ready().inbox.store(mark, schema, rows, keys)
 
     def forget_results(self, stream: str, upto: int) -> None:
         """Drop results that the program has dealt with."""
         with self.transaction():
-            self._inbox_ready().forget(stream, upto)
+            self._ready().inbox.forget(stream, upto)
 
     # -- reading -------------------------------------------------------------------------------------------------
     # Where nothing could be opened, there is nothing to read. Damage that a read comes upon raises, and the next use
@@ -242,52 +239,50 @@ class Outbox:
 
     def streams(self) -> list[str]:
         """Streams that ever had an element."""
-        return [] if self._queue is None else self._queue.names()
+        return [] if self._opened is None else self._opened.queue.names()
 
     def size(self, stream: str) -> tuple[int, int]:
         """Elements and bytes that are not yet acknowledged."""
-        return (0, 0) if self._queue is None else self._queue.size(stream)
+        return (0, 0) if self._opened is None else self._opened.queue.size(stream)
 
     def lost(self, stream: str) -> Lost:
         """What was given up and may not have been reported yet."""
         with self._reading():
-            counted = Lost() if self._queue is None else self._queue.lost(stream)
+            counted = Lost() if self._opened is None else self._opened.queue.lost(stream)
         return Lost(counted.refused + self._uncounted.get(stream, 0), counted.dropped, counted.thinned)
 
     def start(self, stream: str) -> Position | None:
         """The first number that is not acknowledged, or None where there is nothing to send."""
         with self._reading():
-            return None if self._queue is None else self._queue.start(stream)
+            return None if self._opened is None else self._opened.queue.start(stream)
 
     def oldest(self, stream: str, position: Position) -> tuple[Stamp, int] | None:
         """The clock and reading of the first element from there on."""
         with self._reading():
-            return None if self._queue is None else self._queue.oldest(stream, position)
+            return None if self._opened is None else self._opened.queue.oldest(stream, position)
 
     def epoch_of(self, position: Position) -> Epoch:
         """The epoch that a position stands in."""
-        self._ready()
-        assert self._register is not None
-        return self._register.epochs[position.epoch]
+        return self._ready().register.epochs[position.epoch]
 
     def run(self, stream: str, position: Position, *, records_max: int = 1000, bytes_max: int = 1 << 20) -> Run | None:
         """What a frame from that position would carry, or None where its epoch ends."""
         with self._reading():
-            return None if self._queue is None else self._queue.run(stream, position, records_max, bytes_max)
+            return None if self._opened is None else self._opened.queue.run(stream, position, records_max, bytes_max)
 
     def promised(self, stream: str) -> tuple[Stamp, int] | None:
         """The promise that holds once everything appended has gone."""
-        return None if self._queue is None else self._queue.promise(stream)
+        return None if self._opened is None else self._opened.queue.promise(stream)
 
     def marks(self) -> tuple[Mark, ...]:
         """How far each downlink stream is durable here."""
         with self._reading():
-            return () if self._inbox is None else self._inbox.marks()
+            return () if self._opened is None else self._opened.inbox.marks()
 
     def results(self, stream: str, *, after: int = 0, limit: int = 1000) -> list[Result]:
         """Results that came down, with ids above `after`."""
         with self._reading():
-            return [] if self._inbox is None else self._inbox.results(stream, after, limit)
+            return [] if self._opened is None else self._opened.inbox.results(stream, after, limit)
 
     def image(self) -> bytes:
         """The database as bytes, as a simulated disk would hold it."""
@@ -296,9 +291,9 @@ class Outbox:
 
     def close(self) -> None:
         """Let go of the file. Nothing waits to be written."""
-        if self._database is not None:
-            self._database.close()
-        self._database = self._queue = self._inbox = None
+        if self._opened is not None:
+            self._opened.database.close()
+        self._opened = None
 
     # -- how -----------------------------------------------------------------------------------------------------
 
@@ -314,7 +309,7 @@ class Outbox:
 
     def _forget_acknowledged(self) -> bool:
         with self.transaction(durable=False):
-            queue = self._ready()[1]
+            queue = self._ready().queue
             marks = [Mark(stream, epoch, upto) for (stream, epoch), upto in self._unforgotten.items()]
             news = [queue.acknowledge(mark) for mark in marks]
         self._unforgotten.clear()
@@ -327,19 +322,13 @@ class Outbox:
             return False
 
     def _connection(self) -> sqlite3.Connection:
-        return self._ready()[0].connection
+        return self._ready().database.connection
 
-    def _ready(self) -> tuple[Database, Queue]:
-        if self._database is None or self._queue is None:
+    def _ready(self) -> Opened:
+        if self._opened is None:
             self._open()
-        assert self._database is not None
-        assert self._queue is not None
-        return self._database, self._queue
-
-    def _inbox_ready(self) -> Inbox:
-        self._ready()
-        assert self._inbox is not None
-        return self._inbox
+        assert self._opened is not None
+        return self._opened
 
     def _open(self) -> None:
         if self._health is Health.DAMAGED:
@@ -367,22 +356,10 @@ class Outbox:
         return Database(self._connect, disk_bytes_max=self._disk_bytes_max, ballast=ballast)
 
     def _begin(self, database: Database) -> None:
-        """Open a new epoch, durably, before anything can be appended to it."""
-        nonce = self._fresh_nonce()
-        try:
-            register = Register(database)
-            with database.transaction():
-                epoch = register.new_epoch(nonce)
-                register.sweep(epoch)
-            queue = Queue(database, register, epoch)
-        except BaseException:
-            database.close()
-            raise
+        opened = Opened.begin(database, self._fresh_nonce())
         for stream, bound in self._bounds.items():
-            queue.bind(stream, bound)
-        self._database, self._queue, self._inbox = database, queue, Inbox(database, register)
-        self._register = register
-        self._epoch = register.epochs[epoch]
+            opened.queue.bind(stream, bound)
+        self._opened = opened
         self._health = Health.WORKING
         self.openings += 1
 
@@ -401,7 +378,6 @@ class Outbox:
         if failure.health is not Health.DAMAGED:
             return
         self.close()
-        self._epoch = None
         self._health = Health.DAMAGED
         with suppress(OutboxError):
             self._open()
