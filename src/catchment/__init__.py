@@ -86,7 +86,21 @@ from catchment.program.reliability import (
 from catchment.program.sampling import Sampling, adaptive
 from catchment.program.site import CLOUD, DEVICE, FLEET, REGION, Site
 from catchment.program.stream import KeyedStream, Stream, WindowedStream
-from catchment.program.sync import Batch, Sync, dead_reckoning, significant_change
+from catchment.program.sync import (
+    BUFFER,
+    DROP_OLDEST,
+    NOTIFY,
+    REFUSE,
+    Batch,
+    Bound,
+    SampleDown,
+    Sync,
+    Thin,
+    dead_reckoning,
+    significant_change,
+    trend,
+    wait_when_metered,
+)
 from catchment.program.types import Duration, Instant, Schema
 from catchment.program.window import CLOSE_AND_REVISE, Closing, hop, session, tumble, wait
 from catchment.program.window import count as count_window
@@ -111,19 +125,24 @@ def build(program: Program) -> Plan:
 
 __all__ = [
     "BEST_EFFORT",
+    "BUFFER",
     "CLOSE_AND_REVISE",
     "CLOUD",
     "CROSS_STREAM_ORDER",
     "DELAY_FREE",
     "DEVICE",
+    "DROP_OLDEST",
     "FLEET",
     "IDEAL",
     "IN_STREAM_ORDER",
     "LOSSLESS",
+    "NOTIFY",
+    "REFUSE",
     "REGION",
     "Aggregate",
     "Batch",
     "Beat",
+    "Bound",
     "CatchmentError",
     "Closing",
     "CloudSite",
@@ -142,12 +161,14 @@ __all__ = [
     "ProgramError",
     "Record",
     "Reliability",
+    "SampleDown",
     "Sampling",
     "Schema",
     "Site",
     "State",
     "Stream",
     "Sync",
+    "Thin",
     "UserAggregate",
     "WindowedStream",
     "adaptive",
@@ -218,11 +239,13 @@ __all__ = [
     "substring",
     "sum",
     "top",
+    "trend",
     "trim",
     "tumble",
     "upper",
     "variance",
     "wait",
+    "wait_when_metered",
     "weekday",
     "when",
     "year",

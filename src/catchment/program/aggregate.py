@@ -45,11 +45,18 @@ class AggregateCall(msgspec.Struct, frozen=True):
 
 
 class Aggregate(Generic[T_co]):
-    """An aggregate as an author names it: `mean(Fix.speed_mps)`."""
+    """An aggregate as an author names it: `mean(Fix.speed_mps)`, or `mean("speed_mps * 3.6")`."""
 
-    def __init__(self, call: AggregateCall, at: SourceLine) -> None:
-        self.call = call
+    def __init__(self, call: AggregateCall, at: SourceLine, *of: Expr[Any] | str) -> None:
+        self._call = call
+        self._of = of
         self.at = at
+
+    def over(self, schema: Schema) -> AggregateCall:
+        """The call over elements of this schema, which a text of SQL needs to know its fields."""
+        from catchment.program.making.draft import expression  # it makes steps, which hold aggregates
+
+        return msgspec.structs.replace(self._call, args=tuple(expression(of, (schema,), self.at) for of in self._of))
 
 
 class UserAggregate(Generic[V, S, R]):
@@ -77,7 +84,7 @@ class UserAggregate(Generic[V, S, R]):
         """The result of a summary."""
         return summary  # type: ignore[return-value]
 
-    def __call__(self, value: Expr[V]) -> Aggregate[R]:
+    def __call__(self, value: Expr[V] | str) -> Aggregate[R]:
         """This aggregate of an expression."""
         at = author_line()
         name = type(self).__name__
@@ -92,11 +99,11 @@ class UserAggregate(Generic[V, S, R]):
         reference = reference_to(type(self))
         declare(type(self), reference)
         parameters = {key: plain(given, f"{name}.{key}", at) for key, given in sorted(vars(self).items())}
-        return Aggregate(AggregateCall("user", (value.node,), reference=reference, parameters=parameters), at)
+        return Aggregate(AggregateCall("user", reference=reference, parameters=parameters), at, value)
 
 
-def _of(function: str, *args: Expr[Any], k: int = 0) -> Aggregate[Any]:
-    return Aggregate(AggregateCall(function, tuple(arg.node for arg in args), k), author_line())
+def _of(function: str, *of: Expr[Any] | str, k: int = 0) -> Aggregate[Any]:
+    return Aggregate(AggregateCall(function, k=k), author_line(), *of)
 
 
 def count_() -> Aggregate[int]:
@@ -104,52 +111,52 @@ def count_() -> Aggregate[int]:
     return _of("count")
 
 
-def sum_(value: Expr[V]) -> Aggregate[V]:
+def sum_(value: Expr[V] | str) -> Aggregate[V]:
     """The sum."""
     return _of("sum", value)
 
 
-def mean(value: Expr[float] | Expr[float | None]) -> Aggregate[float]:
+def mean(value: Expr[float] | Expr[float | None] | str) -> Aggregate[float]:
     """The arithmetic mean."""
     return _of("mean", value)
 
 
-def variance(value: Expr[float] | Expr[float | None]) -> Aggregate[float]:
+def variance(value: Expr[float] | Expr[float | None] | str) -> Aggregate[float]:
     """The population variance."""
     return _of("variance", value)
 
 
-def min_(value: Expr[V]) -> Aggregate[V]:
+def min_(value: Expr[V] | str) -> Aggregate[V]:
     """The smallest."""
     return _of("min", value)
 
 
-def max_(value: Expr[V]) -> Aggregate[V]:
+def max_(value: Expr[V] | str) -> Aggregate[V]:
     """The largest; not-a-number is larger than all."""
     return _of("max", value)
 
 
-def first(value: Expr[V]) -> Aggregate[V]:
+def first(value: Expr[V] | str) -> Aggregate[V]:
     """The value of the earliest element, null or not."""
     return _of("first", value)
 
 
-def last(value: Expr[V]) -> Aggregate[V]:
+def last(value: Expr[V] | str) -> Aggregate[V]:
     """The value of the latest element, null or not."""
     return _of("last", value)
 
 
-def count_distinct(value: Expr[Any]) -> Aggregate[int]:
+def count_distinct(value: Expr[Any] | str) -> Aggregate[int]:
     """How many different values."""
     return _of("count_distinct", value)
 
 
-def collect(value: Expr[V]) -> Aggregate[tuple[V, ...]]:
+def collect(value: Expr[V] | str) -> Aggregate[tuple[V, ...]]:
     """All values in order of event time, as a list."""
     return _of("collect", value)
 
 
-def top(k: int, value: Expr[V]) -> Aggregate[tuple[V, ...]]:
+def top(k: int, value: Expr[V] | str) -> Aggregate[tuple[V, ...]]:
     """The k most frequent values, most frequent first; ties by the smaller value."""
     if k < 1:
         raise ProgramError(
@@ -162,7 +169,7 @@ def top(k: int, value: Expr[V]) -> Aggregate[tuple[V, ...]]:
     return _of("top", value, k=k)
 
 
-def dft(value: Expr[float], bins: int) -> Aggregate[tuple[float, ...]]:
+def dft(value: Expr[float] | str, bins: int) -> Aggregate[tuple[float, ...]]:
     """Magnitudes of the first `bins` coefficients of the discrete Fourier transform, in order of event time."""
     if bins < 1:
         raise ProgramError(
@@ -180,10 +187,10 @@ _NUMERIC = (INT, FLOAT, DURATION)
 
 def result(aggregate: Aggregate[Any], schema: Schema) -> tuple[AggregateCall, Typed]:
     """The call with its argument's step filled in, and the type that it gives over elements of this schema."""
-    call = aggregate.call
+    call = aggregate.over(schema)
     args = tuple(infer(node, (schema,), aggregate.at) for node in call.args)
     if call.function == "user":
-        return call, _user_result(aggregate, args[0])
+        return call, _user_result(call, args[0], aggregate.at)
     if call.function == "count":
         return call, Typed(INT)
     given = args[0]
@@ -218,8 +225,8 @@ def result(aggregate: Aggregate[Any], schema: Schema) -> tuple[AggregateCall, Ty
     return msgspec.structs.replace(call, step=step), Typed(kind, nullable)
 
 
-def _user_result(aggregate: Aggregate[Any], given: Typed) -> Typed:
-    cls = declared(aggregate.call.reference or "")
+def _user_result(call: AggregateCall, given: Typed, at: SourceLine) -> Typed:
+    cls = declared(call.reference or "")
     for base in getattr(cls, "__orig_bases__", ()):
         args: tuple[Any, ...] = getattr(base, "__args__", ())
         if len(args) != 3 or any(isinstance(arg, TypeVar) for arg in args):
@@ -231,7 +238,7 @@ def _user_result(aggregate: Aggregate[Any], given: Typed) -> Typed:
                 f"{cls.__name__} takes {takes} and is given {given.type}",
                 why="its lift and merge were written for values of the type that it declares",
                 fix=f"convert the value with .cast(...), or declare {cls.__name__} for {given.type}",
-                at=aggregate.at,
+                at=at,
             )
         kind, nullable = data_type(args[2], f"the result of {cls.__name__}")
         return Typed(kind, nullable or given.nullable)
@@ -240,7 +247,7 @@ def _user_result(aggregate: Aggregate[Any], given: Typed) -> Typed:
         f"{cls.__name__} does not say what it takes and gives",
         why="its result becomes a field, which has a type",
         fix=f"write class {cls.__name__}(cm.UserAggregate[Value, Summary, Result])",
-        at=aggregate.at,
+        at=at,
     )
 
 

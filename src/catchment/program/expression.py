@@ -287,9 +287,9 @@ class _Case:
     def __init__(self, branches: tuple[tuple[Node, Any], ...]) -> None:
         self._branches = branches
 
-    def when(self, condition: Expr[bool], value: Any) -> _Case:
+    def when(self, condition: Expr[bool] | str, value: Any) -> _Case:
         """A further choice, taken where the ones before were not."""
-        return _Case((*self._branches, (condition.node, value)))
+        return _Case((*self._branches, (_condition(condition), value)))
 
     def otherwise(self, value: Any) -> Expr[Any]:
         """The value where no condition is true."""
@@ -301,6 +301,17 @@ class _Case:
         return Expr(node, beside.kind)
 
 
-def when(condition: Expr[bool], value: Any) -> _Case:
-    """A choice: `when(Fix.speed < 2, "walk").when(Fix.speed < 8, "bike").otherwise("motor")`."""
-    return _Case(((condition.node, value),))
+def when(condition: Expr[bool] | str, value: Any) -> _Case:
+    """A choice: `when(Fix.speed < 2, "walk").when(Fix.speed < 8, "bike").otherwise("motor")`.
+
+    A condition may be a text of SQL. A value that is a text is that text.
+    """
+    return _Case(((_condition(condition), value),))
+
+
+def _condition(condition: Expr[bool] | str) -> Node:
+    if isinstance(condition, str):
+        from catchment.program.sql.unplaced import parse_unplaced  # sqlglot is loaded only where SQL is written
+
+        return parse_unplaced(condition, author_line())
+    return condition.node

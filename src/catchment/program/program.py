@@ -118,13 +118,14 @@ class Program:
         self,
         stream: Stream[R],
         *,
-        by: Expr[Any],
+        by: Expr[Any] | str,
         to: Site = DEVICE,
         keep: Literal["latest", "all"] = "latest",
     ) -> Stream[R]:
         """Bring results back to the devices of the user (or device) that `by` names, where they are a sensor."""
         at = author_line()
-        field = by.node if isinstance(by, Expr) and isinstance(by.node, FieldRef) else None
+        node = FieldRef(by) if isinstance(by, str) else by.node if isinstance(by, Expr) else None
+        field = node if isinstance(node, FieldRef) else None
         if (
             to != DEVICE
             or field is None

@@ -48,16 +48,16 @@ class Sampling(msgspec.Struct, frozen=True):
     every: int
     rules: tuple[SlowDown, ...] = ()
 
-    def while_(self, when: Expr[bool], slow_down: int) -> Sampling:
+    def while_(self, when: Expr[bool] | str, slow_down: int) -> Sampling:
         """A further rule."""
         return Sampling(self.every, (*self.rules, _rule(when, slow_down)))
 
-    def unless(self, when: Expr[bool]) -> Sampling:
+    def unless(self, when: Expr[bool] | str) -> Sampling:
         """Do not read at all while this holds."""
         return self.while_(when, 0)
 
 
-def adaptive(every: Duration, *, slow_down: int = 1, when: Expr[bool] | None = None) -> Sampling:
+def adaptive(every: Duration, *, slow_down: int = 1, when: Expr[bool] | str | None = None) -> Sampling:
     """Read each `every`, `slow_down` times less often while `when` holds; also see `.unless(...)`."""
     if every <= 0:
         raise ProgramError(
@@ -70,9 +70,15 @@ def adaptive(every: Duration, *, slow_down: int = 1, when: Expr[bool] | None = N
     return Sampling(every, (_rule(when, slow_down),) if when is not None else ())
 
 
-def _rule(when: Expr[bool], slow_down: int) -> SlowDown:
+def _rule(when: Expr[bool] | str, slow_down: int) -> SlowDown:
     at = author_line()
-    kind = infer(when.node, (DEVICE_CONTEXT,), at).type
+    if isinstance(when, str):
+        from catchment.program.sql import parse  # sqlglot is loaded only where SQL is written
+
+        node = parse(when, (DEVICE_CONTEXT,), at)
+    else:
+        node = when.node
+    kind = infer(node, (DEVICE_CONTEXT,), at).type
     if kind != BOOL or slow_down < 0:
         raise ProgramError(
             "C175",
@@ -81,7 +87,7 @@ def _rule(when: Expr[bool], slow_down: int) -> SlowDown:
             fix="write slow_down=4, when=device.battery.low",
             at=at,
         )
-    return SlowDown(when.node, slow_down)
+    return SlowDown(node, slow_down)
 
 
 __all__ = ["BATTERY_LOW", "DEVICE_CONTEXT", "Sampling", "SlowDown", "adaptive", "seconds"]

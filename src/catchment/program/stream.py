@@ -107,7 +107,7 @@ class Stream(Generic[R]):
         made: Stream[R] = self.then(stateless.union(self.schema, tuple(o.schema for o in others), at), at, *others)
         return made
 
-    def key_by(self, *keys: Expr[Any]) -> KeyedStream[R]:
+    def key_by(self, *keys: Expr[Any] | str) -> KeyedStream[R]:
         """Say which fields are the key: `key_by(Fix.user)`."""
         at = author_line()
         made: KeyedStream[R] = self.then(stateless.key_by(self.given, keys, at), at)

@@ -135,7 +135,8 @@ def key_by(given: Given, keys: tuple[Any, ...], at: SourceLine) -> Draft:
 
 
 def _key(schema: Schema, key: Any, at: SourceLine) -> str:
-    if not isinstance(key, Expr) or not isinstance(key.node, FieldRef):
+    node = expression(key, (schema,), at) if isinstance(key, Expr | str) else None
+    if not isinstance(node, FieldRef):
         raise ProgramError(
             "C204",
             f"key_by was given {'an expression' if isinstance(key, Expr) else repr(key)}, not a field",
@@ -143,15 +144,15 @@ def _key(schema: Schema, key: Any, at: SourceLine) -> str:
             fix="compute it with select(name=...) first, then key_by(that field)",
             at=at,
         )
-    if infer(key.node, (schema,), at).type == FLOAT:
+    if infer(node, (schema,), at).type == FLOAT:
         raise ProgramError(
             "C205",
-            f"{key.node.name} is a float and cannot be a key",
+            f"{node.name} is a float and cannot be a key",
             why="two floats that should be the same key may differ in the last bit",
             fix="round it to whole steps with floor(...).cast(int), or key by another field",
             at=at,
         )
-    return key.node.name
+    return node.name
 
 
 def subscribe(given: Given, function: Any, at: SourceLine) -> Draft:

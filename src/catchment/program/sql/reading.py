@@ -46,11 +46,7 @@ _NOTES = frozenset({"safe", "typed", "coalesce", "ignore_nulls", "big_int", "_ty
 
 def parse(text: str, schemas: tuple[Schema, ...], at: SourceLine | None = None) -> Node:
     """The expression that the text writes, over elements of these schemas (the second one is a join's right side)."""
-    try:
-        tree = sqlglot.parse_one(text, read=_GRAMMAR)
-    except SqlglotError as error:
-        raise _unreadable(text, error, at) from None
-    node = _Reader(text, schemas, at).node(tree)
+    node = Reader(text, schemas, at).read()
     infer(node, schemas, at)
     return node
 
@@ -70,11 +66,21 @@ def _unreadable(text: str, error: SqlglotError, at: SourceLine | None) -> Progra
     )
 
 
-class _Reader:
+class Reader:
+    """One text being read."""
+
     def __init__(self, text: str, schemas: tuple[Schema, ...], at: SourceLine | None) -> None:
         self.text = text
         self.schemas = schemas
         self.at = at
+
+    def read(self) -> Node:
+        """The node of the whole text."""
+        try:
+            tree = sqlglot.parse_one(self.text, read=_GRAMMAR)
+        except SqlglotError as error:
+            raise _unreadable(self.text, error, self.at) from None
+        return self.node(tree)
 
     def node(self, tree: exp.Expr) -> Node:
         """The node of a tree; every part of the tree must be understood."""
