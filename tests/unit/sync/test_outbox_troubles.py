@@ -146,7 +146,7 @@ class TestTroubles:
     def test_a_mistake_of_ours_is_not_taken_for_a_disk_failure(self) -> None:
         outbox = Disk().open()
         with pytest.raises(sqlite3.OperationalError, match="syntax"), outbox.transaction():
-            outbox._ready()[0].connection.execute("SELEKT")
+            outbox._ready().database.connection.execute("SELEKT")
         assert outbox.health is Health.WORKING
         with pytest.raises(ProgramError):
             outbox.append("fixes", FIX, [(object(), 1)], stamp=BOOT, readings_us=[0])
