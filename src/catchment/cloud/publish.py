@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import msgspec
+from catchment.engines.spark.results import Results
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ class Sink(Protocol):
         """Whether results of that output are for this sink."""
         ...
 
-    def append(self, output: str, part: int, epoch: int, upto: str, results: list[Any]) -> None:
+    def append(self, output: str, part: int, epoch: int, upto: str, results: Results) -> None:
         """Take the results of one task of an epoch, once: `upto` says how far in the log they go."""
         ...
 
@@ -50,19 +50,22 @@ def _task(sinks: tuple[Sink, ...], epoch: int) -> Callable[[Iterator[pa.RecordBa
 
         context = TaskContext.get()
         part = context.partitionId() if context is not None else 0
-        gathered: dict[str, list[Any]] = {}
+        gathered: dict[str, list[bytes]] = {}
+        counts: Counter[str] = Counter()
         upto: set[str] = set()
         for batch in batches:
             for result in batch.to_pylist():
-                gathered.setdefault(result["output"], []).extend(msgspec.msgpack.decode(result["packet"]))
+                gathered.setdefault(result["output"], []).append(result["packet"])
+                counts[result["output"]] += result["count"]
                 upto.add(result["upto"])
-        for output, results in gathered.items():
+        for output, packets in gathered.items():
+            results = Results(packets, counts[output])
             for sink in sinks:
                 if sink.takes(output):
                     sink.append(output, part, epoch, " ".join(sorted(upto)), results)
-        counts = [len(results) for results in gathered.values()]
         yield pa.RecordBatch.from_arrays(
-            [pa.array(list(gathered), pa.string()), pa.array(counts, pa.int64())], names=["output", "count"]
+            [pa.array(list(counts), pa.string()), pa.array(list(counts.values()), pa.int64())],
+            names=["output", "count"],
         )
 
     return task

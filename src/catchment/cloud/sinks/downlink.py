@@ -10,10 +10,10 @@ import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
+from catchment.engines.spark.results import Results
 from catchment.gateway.downlink import Keep, Mark, Result, to_device, to_user
 from catchment.gateway.stores import open_downlink
 from catchment.plan import document
@@ -41,7 +41,7 @@ class DownlinkSink:
         """Whether that output goes to devices."""
         return any(stream.name == output and stream.deliver is not None for stream in self.plan.syncs)
 
-    def append(self, output: str, part: int, epoch: int, upto: str, results: list[Any]) -> None:
+    def append(self, output: str, part: int, epoch: int, upto: str, results: Results) -> None:
         """The results of one task of an epoch, once."""
         mark = Mark(self.plan.program, f"{output}/{part}", self.generation, epoch, upto)
         deliver = self.plan.sync(output).deliver
@@ -55,7 +55,7 @@ class DownlinkSink:
             store.close()
 
 
-def encoded(plan: Plan, output: str, results: list[Any]) -> list[Result]:
+def encoded(plan: Plan, output: str, results: Results) -> list[Result]:
     """Results of one delivery, grouped by whom they are for and, where only the latest is kept, by their key."""
     stream = plan.sync(output)
     schema = plan.schemas[stream.schema]

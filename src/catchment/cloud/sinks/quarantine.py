@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from catchment.engines.spark.buckets import QUARANTINE
+from catchment.engines.spark.results import Results
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class QuarantineSink:
         """Whether that output is what failed."""
         return output == QUARANTINE
 
-    def append(self, output: str, part: int, epoch: int, upto: str, results: list[Any]) -> None:
+    def append(self, output: str, part: int, epoch: int, upto: str, results: Results) -> None:
         """The failures of one task of an epoch."""
         folder = Path(self.directory)
         folder.mkdir(parents=True, exist_ok=True)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 BUCKETS = 16
 PACKETS = "bucket int, partition int, offset long, packet binary"
 RESULTS = "bucket int, output string, first long, count int, upto string, packet binary"
-"""Results of one output in one bucket: a packet of [at, device, owner, row], numbered from `first` in that bucket, of
-everything in the log up to `upto` (a JSON object: offset by partition)."""
+"""Results of one output in one bucket, numbered from `first` in that bucket, of everything in the log up to `upto` (a
+JSON object: offset by partition). What a packet holds, `Results` reads."""
 QUARANTINE = "quarantine"
 """The output that failures leave by: packets of [step, reason, row]."""
 
