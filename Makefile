@@ -34,7 +34,7 @@ demo: setup ## a program, running live
 
 test: setup ## every test: units, contracts, transcripts, docs, tidiness, Spark, real processes
 	@echo "[test] units, contracts, transcripts, documents, tidiness, Spark and real processes"
-	@$(PY) -m pytest $(ARGS)
+	@$(PY) -m pytest -n auto --dist loadgroup $(ARGS)
 
 check: check-lint check-format check-mypy check-pyright check-tidy ## lint, format, types and tidiness
 
