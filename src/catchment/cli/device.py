@@ -42,7 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  NAME=replay:FILE[,speed=10|max][,times=live]   a .csv, .jsonl or .gpx recording\n"
         "  NAME=generate[:seed=7,low=0,high=1,count=9]    made-up values\n"
         "  NAME=machine                                   this machine's figures\n"
-        "  NAME=python:module:factory[,key=value]         a sensor of your own",
+        "  NAME=python:module:factory[,key=value]         a sensor of your own\n"
+        "  NAME=none                                      this device has none",
     )
     run_it.add_argument("--surroundings", type=Path, metavar="FILE", help='what the platform knows: {"indoors": true}')
     run_it.add_argument("--poll", default="30s", metavar="TIME", help="how often results are asked for (default: 30s)")

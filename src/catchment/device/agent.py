@@ -58,6 +58,7 @@ class Agent:
         correspondent: Correspondent | None,
         keeper: Timekeeper,
         fed: dict[str, int],
+        told: dict[str, bool | float],
         clock: Clock,
         environment: Environment,
         meter: PowerMeter,
@@ -77,6 +78,8 @@ class Agent:
         self.taken = self.quarantined = 0
         """Readings that entered the program, and elements that it could not compute, since the start."""
         self._fed = fed
+        self._inferred = told
+        self._seen = Surroundings()
         self._environment = environment
         self._follow = follow
         self._pressure: Pressure | None = None
@@ -163,6 +166,7 @@ class Agent:
         wanted.connect(exchange, now_us=now_us)
         self.running = wanted
         self._over.clear()
+        self._inferred.clear()
         self.ledger.begin_anew(plan)
         if self.correspondent is not None:
             self.correspondent.plan_tag = tag
@@ -177,13 +181,15 @@ class Agent:
         if self._looked_us is None or now_us - self._looked_us >= LOOK_US:
             self._looked_us = now_us
             try:
-                self.around = self._environment.look()
+                self._seen = self._environment.look()
             except CatchmentError as error:
                 self.journal.say("surroundings unknown", code=error.code, why=error.why, fix=error.fix)
         exchange = None if self.correspondent is None else self.correspondent.exchange
         if exchange is not None:
             exchange.metered(self.around.metered)
-        self.around = self.around.told(
+        # What the program infers of its sensors, it knows better than the machine.
+        self._inferred.update(self.running.parts.told())
+        self.around = self._seen.inferred(self._inferred).told(
             connected=exchange is not None and exchange.is_connected, pressure=self._pressure
         )
         return now_us
@@ -235,6 +241,8 @@ class Agent:
         for step in schedule.steps:
             if not schedule.recorded(step):
                 parts.progress(step, at_us)
+            elif (played_us := schedule.played_us(step, now_us)) is not None:
+                self._reached[step] = max(played_us, self._reached.get(step, played_us))
         for step, reached_us in self._reached.items():
             parts.progress(step, reached_us)
         self._reached.clear()
@@ -370,7 +378,9 @@ class Agent:
         return self.outbox.results(stream, after=after, limit=TURN_RECORDS)
 
     def _standing(self) -> remembered.Standing:
-        return remembered.Standing(self.running.schedule.positions(), dict(self._fed), self.keeper.memory())
+        return remembered.Standing(
+            self.running.schedule.positions(), dict(self._fed), self.keeper.memory(), dict(self._inferred)
+        )
 
     def _clocks(self) -> Clocks:
         reading_us = self.clock.reading_us()

@@ -101,6 +101,7 @@ def assemble(device: Device, plan: StoredPlan) -> Agent:
         correspondent=correspondent,
         keeper=keeper,
         fed=dict(standing.fed),
+        told=dict(standing.told),
         clock=clock,
         environment=device.environment,
         meter=PowerMeter(now_us=now_us),

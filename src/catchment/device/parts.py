@@ -19,6 +19,7 @@ from catchment.plan.history import Failure, Source
 from catchment.plan.physical import Plan, SyncStream
 from catchment.program import steps
 from catchment.program.row_error import RowError
+from catchment.program.sampling import INFERRED
 from catchment.program.site import DEVICE
 from catchment.program.types import Row, Schema
 from catchment.sync.codecs.packed import pack_row, unpack_row
@@ -82,6 +83,7 @@ class Parts:
         self._entries: list[tuple[str, int, Row] | Entry] = []
         self._given: dict[str, list[Given]] = {}
         self._promised: dict[str, int] = {}
+        self._told: dict[str, bool | float] = {}
         self._failed = 0
         self._failures: list[Failure] = []
         for part in plan.at(DEVICE):
@@ -97,6 +99,10 @@ class Parts:
                 self._vertices[vertex.id] = vertex
                 self._engine_of[vertex.id] = engine
                 self.waits = self.waits or isinstance(vertex.step, steps.LATE_PORTS)
+                if isinstance(vertex.step, steps.Sink) and vertex.step.connector == steps.SURROUNDINGS:
+                    schema = vertex.schemas[0]
+                    places = {name: schema.position(name) for name in INFERRED if name in schema.names}
+                    engine.on_output((vertex.id, 0), partial(self._tell, places))
 
     # -- what there is -------------------------------------------------------------------------------------------
 
@@ -148,6 +154,11 @@ class Parts:
         promised, self._promised = self._promised, {}
         return promised
 
+    def told(self) -> dict[str, bool | float]:
+        """What the program said of the device's surroundings since this was last asked."""
+        told, self._told = self._told, {}
+        return told
+
     def failures(self) -> Failures:
         """What was quarantined since this was last asked."""
         failed = Failures(self._failed, tuple(self._failures))
@@ -178,6 +189,7 @@ class Parts:
                         engine.tick(now_us)
         self.given()
         self.promised()
+        self.told()
         self.failures()
 
     def snapshot(self) -> dict[str, Any]:
@@ -224,6 +236,9 @@ class Parts:
     def _promise(self, streams: Iterable[str], source: Source, at: int) -> None:
         for stream in streams:
             self._promised[stream] = max(at, self._promised.get(stream, at))
+
+    def _tell(self, places: dict[str, int], number: int, at: int, source: Source, row: Row) -> None:
+        self._told.update({name: row[place] for name, place in places.items() if row[place] is not None})
 
     def _fail(self, step: str, error: RowError, row: Row) -> None:
         self._failed += 1

@@ -19,6 +19,8 @@ class Standing(msgspec.Struct):
     """Per stream of results, the id of the last one that entered the program."""
     keeper: bytes = b""
     """The timekeeper's memory."""
+    told: dict[str, bool | float] = {}
+    """What the program said last of the device's surroundings."""
 
 
 class State(msgspec.Struct):

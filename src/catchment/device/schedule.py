@@ -115,6 +115,11 @@ class Schedule:
         sensor = self._sensors[step].sensor
         return sensor.ended and bool(getattr(sensor, "closes", False))
 
+    def played_us(self, step: str, now_us: int) -> int | None:
+        """Of a recording that is played: nothing older than that is to come."""
+        played: Callable[[int], int | None] | None = getattr(self._sensors[step].sensor, "played_us", None)
+        return None if played is None else played(now_us)
+
     def due_us(self, around: Surroundings, room: Mapping[str, int] = {}) -> int | None:
         """When the next reading is due; of the steps without `room`, none is."""
         times = [made.sensor.due_us(around) for step, made in self._sensors.items() if room.get(step, 1) > 0]

@@ -12,6 +12,7 @@ cloud is, comes from the sync streams. What is unknown has a value that slows no
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -40,6 +41,10 @@ class Surroundings:
         """As `DEVICE_CONTEXT` has it: pressure is 0 while the cloud keeps up, and grows to 1."""
         pressure = 1.0 - 1.0 / self.slow_down
         return (self.battery_level, self.battery_low, self.indoors, self.connected, self.metered, pressure)
+
+    def inferred(self, told: Mapping[str, bool | float]) -> Surroundings:
+        """With what the program says by its sink "surroundings"."""
+        return replace(self, **told) if told else self  # type: ignore[arg-type]
 
     def told(self, *, connected: bool, pressure: Pressure | None) -> Surroundings:
         """With what the sync streams know."""

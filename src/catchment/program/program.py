@@ -149,7 +149,11 @@ class Program:
         return Stream(made)
 
     def sink(self, stream: Stream[Any], connector: str, **options: Any) -> None:
-        """Keep results outside: `sink(trips, "parquet", path=...)`, "postgres", or "callback"."""
+        """Keep results outside: `sink(trips, "parquet", path=...)`, "postgres", or "callback".
+
+        On a device, `sink(inferred, "surroundings")` says what is around it: sampling rules go by the latest value of
+        `indoors`, `metered`, `battery_low` and `battery_level` among the record's fields.
+        """
         at = author_line()
         held = {name: plain(_reference(options[name]), f"sink({name}=)", at) for name in sorted(options)}
         made = Declared(

@@ -32,6 +32,9 @@ DEVICE_CONTEXT = Schema(
 )
 """What a device knows of itself. `pressure` is 0 while the cloud keeps up and grows to 1 as it falls behind."""
 
+INFERRED = ("battery_level", "battery_low", "indoors", "metered")
+"""What of it a program may say by `sink(stream, "surroundings")`; the rest is the link's to know."""
+
 BATTERY_LOW: Expr[bool] = field_of("device", "battery_low", BOOL)
 
 

@@ -280,5 +280,7 @@ SOURCES = (Sensor, Timer, Append, External, Feedback)
 """Steps without an input."""
 LATE = 1
 """The output port of late elements, on steps that wait for progress. Port 0 is the result."""
+SURROUNDINGS = "surroundings"
+"""The sink by which a program tells its own device what is around it: sampling rules go by that from then on."""
 LATE_PORTS = (Aggregated, TopK, Join, Zip, Combine, Running, Fold, Processed)
 """Steps that have it."""

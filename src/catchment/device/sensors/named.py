@@ -6,6 +6,7 @@
     load=machine                            this machine's figures
     meter=generate:seed=7,high=40           made-up values
     gps=python:vendor.gps:open_gps,port=/dev/ttyS0   a factory of your own
+    accelerometer=none                  this device has none
 
 NAME is the sensor's in the program. `every=5s` is the interval where the program names none. Knows how sensors are
 made; must not know the process around them.
@@ -26,6 +27,7 @@ from typing import NamedTuple
 import msgspec
 
 from catchment.device.sampling import Rate
+from catchment.device.sensors.absent import Absent
 from catchment.device.sensors.fitting import UNITS_US, Fitting
 from catchment.device.sensors.polled import Polled
 from catchment.device.sensors.sensor import Probe, Sensor
@@ -156,6 +158,10 @@ def _machine(spec: Spec, options: dict[str, str], fitting: Fitting, rate: Rate, 
     return Polled(Machine(fitting.schema), rate, now_us=around.now_us)
 
 
+def _none(spec: Spec, options: dict[str, str], fitting: Fitting, rate: Rate, around: Surrounded) -> Sensor:
+    return Absent()
+
+
 def _generate(spec: Spec, options: dict[str, str], fitting: Fitting, rate: Rate, around: Surrounded) -> Sensor:
     from catchment.device.sensors.generate import Generator
 
@@ -207,6 +213,7 @@ KINDS: dict[str, Callable[[Spec, dict[str, str], Fitting, Rate, Surrounded], Sen
     "machine": _machine,
     "generate": _generate,
     "python": _python,
+    "none": _none,
 }
 _POWER = {"machine": "battery"}
 _OWN = {
@@ -214,5 +221,6 @@ _OWN = {
     "machine": set[str](),
     "generate": {"seed", "low", "high", "count"},
     "python": set[str](),
+    "none": set[str](),
 }
 """Options of each kind that are not taken for a field of the same name; `field.NAME=COLUMN` names that."""

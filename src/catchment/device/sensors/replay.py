@@ -76,6 +76,16 @@ class Replay:
         """Whether the whole file was played."""
         return self._ended
 
+    def played_us(self, now_us: int) -> int | None:
+        """The moment of the recording that is played now: nothing older is to come.
+
+        A live sensor that has nothing to say promises so as time passes, and so does one that is played at a pace.
+        """
+        if not self.recorded or self._speed == 0 or self._next is None or self._next[1] is None:
+            return None
+        begun_us, origin_us = self._origin
+        return min(self._next[1], origin_us + round((now_us - begun_us) * self._speed))
+
     def due_us(self, around: Surroundings) -> int | None:
         """When the next record is played."""
         if self._next is None:

@@ -11,6 +11,7 @@ from catchment.plan.references import references
 from catchment.plan.wiring import Wiring
 from catchment.program import steps
 from catchment.program.function import declared
+from catchment.program.sampling import DEVICE_CONTEXT, INFERRED
 from catchment.program.site import Site
 
 _CLOUD_SINKS = frozenset({"parquet", "postgres", "kafka", "delta"})
@@ -62,6 +63,14 @@ def _step(vertex: Vertex) -> Iterator[ProgramError]:
                 fix="read it in a stream at=cm.CLOUD",
                 at=vertex.line.source(),
             )
+        case steps.Sink(steps.SURROUNDINGS) if vertex.site != Site.DEVICE or not _says(vertex):
+            yield ProgramError(
+                "C288",
+                f"{vertex.stream} tells a device nothing of its surroundings",
+                why=f"that is said on the device itself, by fields such as {', '.join(INFERRED)} of these types",
+                fix="sink a stream at=cm.DEVICE of a record with indoors: cm.Field[bool] or another of these",
+                at=vertex.line.source(),
+            )
         case steps.Sink() if vertex.site != Site.CLOUD and vertex.step.connector in _CLOUD_SINKS:
             yield ProgramError(
                 "C263",
@@ -72,6 +81,12 @@ def _step(vertex: Vertex) -> Iterator[ProgramError]:
             )
         case _:
             pass
+
+
+def _says(vertex: Vertex) -> bool:
+    """Whether an element says something of the surroundings, each as what it is."""
+    said = [column for column in vertex.schemas[0].fields if column.name in INFERRED]
+    return bool(said) and all(column.type == DEVICE_CONTEXT.column(column.name).type for column in said)
 
 
 def _code(vertex: Vertex, reference: str) -> Iterator[ProgramError]:
