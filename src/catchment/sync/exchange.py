@@ -7,7 +7,7 @@ time when it is told. Must not know sockets, clocks, or what the program does wi
 A driver connects a transport and calls `connected`; then, for every message, `received`, and whenever something was
 appended, received or due, `outgoing` until it is empty; `wake_at_us` says when that is without being asked. Over
 HTTP, one exchange is `connected`, one `outgoing`, the answer's `received`, and `finished`; an eager one may send data
-beside its hello once it was welcomed.
+beside its hello once it was welcomed, as long as it is answered.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Exchange:
         self._openings = self.outbox.openings
         self._queued.clear()
         happenings = self._act(self.session.connected(epoch, clocks, plan=plan, marks=self.downlink.begin()), clocks)
-        if self._eager and self.session.was_joined:
+        if self._eager and self.session.expects_welcome:
             happenings.extend(self._open((), clocks))
         return happenings
 
@@ -198,7 +198,9 @@ class Exchange:
 
     @property
     def _may_send(self) -> bool:
-        return self.session.is_joined or (self._eager and self.session.was_joined and self.session.state == "greeting")
+        return self.session.is_joined or (
+            self._eager and self.session.expects_welcome and self.session.state == "greeting"
+        )
 
     def _heard(self, frame: Frame, clocks: Clocks) -> list[Happening]:
         match frame:

@@ -122,8 +122,16 @@ class Session(Machine):
 
     @property
     def was_joined(self) -> bool:
-        """Whether a gateway has welcomed this start of the device before, so that an eager one need not wait."""
+        """Whether a gateway has welcomed this start of the device before."""
         return self.welcome is not None and bool(self._token)
+
+    @property
+    def expects_welcome(self) -> bool:
+        """Whether an eager device need not wait for one: it was welcomed before, and the last attempt did not fail.
+
+        While nobody answers, a hello goes alone: what has gathered in hours would be paid for with every attempt.
+        """
+        return self.was_joined and not self._attempts
 
     def connected(self, epoch: Epoch, clocks: Clocks, *, plan: str = "", marks: tuple[Mark, ...] = ()) -> list[Action]:
         """A transport is there: the hello to begin with."""

@@ -179,7 +179,8 @@ class Gateway:
         welcome = Welcome(
             hello.nonce,
             token=decision.token,
-            codecs=("none", "msgpack"),
+            codecs=hello.codecs,
+            compressions=hello.compressions,
             marks=uplink.marks(),
             offset=uplink.offset(),
             pressure=self.pressure,
@@ -201,6 +202,8 @@ class World:
         self.disk = Disk()
         self.gateway = Gateway()
         self.delay_us = 20_000
+        self.bytes_per_s: float | None = None
+        """What the way to the gateway carries; None where the size of a message does not matter."""
         self.around = Surroundings()
         self.journal = io.StringIO()
         self.sensors = sensors
@@ -215,7 +218,8 @@ class World:
 
     def start_request(self, request: Request) -> None:
         assert self._under_way is None, "one request at a time"
-        self._under_way = (self.machine.true_us + 2 * self.delay_us, request)
+        takes_us = 0 if self.bytes_per_s is None else round(len(request.body) / self.bytes_per_s * 1e6)
+        self._under_way = (self.machine.true_us + takes_us + 2 * self.delay_us, request)
 
     def look(self) -> Surroundings:
         return self.around

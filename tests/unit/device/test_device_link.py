@@ -46,6 +46,27 @@ def test_a_batch_of_a_minute_means_one_message_a_minute() -> None:
     assert len(amounts) > 29 * 60
 
 
+def test_while_nobody_answers_a_hello_goes_alone_and_then_everything() -> None:
+    world = World(thread, "meter=generate:seed=3,every=1s")
+    agent = world.start()
+    world.run(10 * SECOND_US)
+    assert agent.correspondent is not None
+    world.gateway.away = True
+    # What is under way when the gateway goes may hold elements; every attempt after that one is for nothing.
+    world.run(10 * SECOND_US)
+    before, attempts = agent.correspondent.bytes_sent, agent.correspondent.requests
+    world.run(60 * MINUTE_US)
+    attempts = agent.correspondent.requests - attempts
+    assert attempts > 10
+    assert agent.backlog() > 3_500
+    assert (agent.correspondent.bytes_sent - before) / attempts < 1_000
+    world.gateway.away = False
+    world.run(10 * MINUTE_US)
+    amounts = [row[2] for row in world.gateway.rows(world.plan, "readings")]
+    assert amounts == list(range(len(amounts)))
+    assert len(amounts) > 4_100
+
+
 def test_a_metered_link_is_waited_out_where_the_policy_says_so() -> None:
     waiting = cm.Program("waiting")
 
