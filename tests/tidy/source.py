@@ -9,14 +9,14 @@ import ast
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "catchment"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Module:
     """One file: its dotted name, its text and its tree."""
 
@@ -30,10 +30,15 @@ class Module:
         """The first name under the package: `program` of `catchment.program.types`; the package itself is ''."""
         return self.name.partition(".")[2].partition(".")[0]
 
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the tree."""
+        return tuple(ast.walk(self.tree))
+
     def imports(self) -> list[tuple[str, int]]:
         """Each module or name that is imported anywhere in the file, absolute and dotted, with its line."""
         found: list[tuple[str, int]] = []
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 found.extend((alias.name, node.lineno) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):

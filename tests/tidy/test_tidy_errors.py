@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 
@@ -32,6 +33,7 @@ class Site:
     where: str
 
 
+@cache
 def sites(modules: tuple[Module, ...]) -> tuple[list[Site], list[str]]:
     """All places that make an error, and what is wrong with those that cannot be read."""
     kinds = _kinds(modules)
@@ -39,7 +41,7 @@ def sites(modules: tuple[Module, ...]) -> tuple[list[Site], list[str]]:
     wrong: list[str] = []
     for each in modules:
         makers = kinds | dict(_factories(each, kinds))
-        for node in ast.walk(each.tree):
+        for node in each.nodes:
             if not isinstance(node, ast.Call) or (name := _called(node)) not in makers:
                 continue
             where = f"{each.path}:{node.lineno}"
@@ -71,7 +73,7 @@ def ambiguous(found: list[Site]) -> list[str]:
 def _kinds(modules: tuple[Module, ...]) -> dict[str, str]:
     """The three kinds of error and every class made from one of them."""
     kinds = {name: name for name in BASES}
-    classes = [node for each in modules for node in ast.walk(each.tree) if isinstance(node, ast.ClassDef)]
+    classes = [node for each in modules for node in each.nodes if isinstance(node, ast.ClassDef)]
     while True:
         more = {c.name: kinds[b.id] for c in classes for b in c.bases if isinstance(b, ast.Name) and b.id in kinds}
         if more.keys() <= kinds.keys():
@@ -81,7 +83,7 @@ def _kinds(modules: tuple[Module, ...]) -> dict[str, str]:
 
 def _factories(each: Module, kinds: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Functions of this module that take `code` and make one kind of error with it."""
-    for node in ast.walk(each.tree):
+    for node in each.nodes:
         if isinstance(node, ast.FunctionDef) and "code" in {argument.arg for argument in node.args.args}:
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Call) and _called(inner) in kinds:

@@ -49,7 +49,7 @@ def impure(modules: tuple[Module, ...]) -> list[str]:
             found.extend(
                 f"{each.path}:{line}: imports {name}, which is {kind}" for kind, names in CALLS.items() if name in names
             )
-        for node in ast.walk(each.tree):
+        for node in each.nodes:
             if isinstance(node, ast.Attribute):
                 written = ast.unparse(node)
                 found.extend(

@@ -28,7 +28,7 @@ def misshapen(each: Module) -> list[str]:
         found.append(f"{each.path}: a name that says nothing; name the idea")
     found.extend(
         f"{each.path}:{node.lineno}: {node.name}: name what it is, not that it manages"
-        for node in ast.walk(each.tree)
+        for node in each.nodes
         if isinstance(node, ast.ClassDef) and node.name.endswith("Manager")
     )
     return found
