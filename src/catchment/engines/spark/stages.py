@@ -15,6 +15,7 @@ import msgspec
 from catchment.errors import ProgramError
 from catchment.plan.graph import Graph, Port, Vertex
 from catchment.program import steps
+from catchment.program.nodes import FieldRef
 from catchment.program.types import Schema
 
 STATELESS = (steps.Where, steps.Select, steps.Map, steps.Union, steps.KeyBy)
@@ -65,7 +66,7 @@ def cut(graph: Graph, outputs: dict[str, Port]) -> Stages:
                 made, entered = _arrivals(arrival, graph.vertex(name), port, front[name])
                 arrivals.extend(made)
                 entrances.update(entered)
-            routes[arrival] = _agreed(vertex, routes.get(arrival), _route(vertex, number))
+            routes[arrival] = _agreed(vertex, routes.get(arrival), _wanted(graph, vertex, number))
             inputs.append((arrival, 0))
         moved.append(msgspec.structs.replace(vertex, inputs=tuple(inputs)))
     found: dict[str, Port] = {}
@@ -112,6 +113,39 @@ def _route(vertex: Vertex, number: int) -> tuple[str, ...]:
     if number == 1:
         keys = getattr(vertex.step, "right_keys", keys)
     return _owner_of(vertex.schemas[0], keys) or tuple(keys)
+
+
+def _wanted(graph: Graph, vertex: Vertex, number: int) -> tuple[str, ...]:
+    """What decides the bucket of an element of this input: the step's own key, or of a stateless one, of what reads it.
+
+    Stateless steps stand behind the frontier where they unite what comes from the log with what the part computes.
+    """
+    if not isinstance(vertex.step, STATELESS):
+        return _route(vertex, number)
+    route: tuple[str, ...] = ()
+    for reader in graph.vertices:
+        for position, (name, _) in enumerate(reader.inputs):
+            if name == vertex.id:
+                route = _agreed(vertex, route, _wanted(graph, reader, position))
+    if isinstance(vertex.step, steps.Map) and route:
+        raise _made_here(vertex, route)
+    if isinstance(vertex.step, steps.Select):
+        made = {column.name: column.value for column in vertex.step.columns}
+        for name in route:
+            if not isinstance(made.get(name), FieldRef):
+                raise _made_here(vertex, route)
+        return tuple(ref.name for name in route if isinstance(ref := made[name], FieldRef))
+    return route
+
+
+def _made_here(vertex: Vertex, route: tuple[str, ...]) -> ProgramError:
+    return ProgramError(
+        "C331",
+        f"{vertex.id} computes ({', '.join(route)}) of what is already spread over buckets",
+        why="the state of one part is spread over buckets by one key, which must be known where the log is read",
+        fix="compute the key in a step of its own, before the stream is united with what the part computes",
+        at=vertex.line.source(),
+    )
 
 
 def _owner_of(schema: Schema, keys: tuple[str, ...]) -> tuple[str, ...]:
