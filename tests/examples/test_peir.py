@@ -11,6 +11,7 @@ import pytest
 from catchment.plan.build import build
 from catchment.program import steps
 from catchment.program.site import CLOUD, DEVICE
+from catchment.program.window import TimeWindow
 from catchment.testing import History, Ran, run
 from tests.examples.peir import TRACKS, day, history, module, report
 
@@ -111,14 +112,11 @@ def test_of_a_site_nothing_is_said_until_enough_people_passed() -> None:
     found = run(report(), passing(enough), engine="edge")["sites_hourly"]
     assert found
     assert {row["users"] for row in found} == {enough}
-    windows = [v.step.window for v in build(report()).part("impacts@cloud").vertices if _is_of_sites(v)]
+    steps_of_sites = [v.step for v in build(report()).part("impacts@cloud").vertices if "site" in v.schemas[0].names]
+    windows = [step.window for step in steps_of_sites if isinstance(step, steps.Aggregated)]
     assert windows
     # Overlapping windows would differ by a few people, whose part is the difference.
-    assert all(window.size == window.every for window in windows)
-
-
-def _is_of_sites(vertex: Any) -> bool:
-    return isinstance(vertex.step, steps.Aggregated) and "site" in vertex.step.keys
+    assert all(isinstance(window, TimeWindow) and window.size == window.every for window in windows)
 
 
 def test_walls_are_heard_by_gsm(lives: Days) -> None:
