@@ -229,6 +229,8 @@ def check_runs(plan: Plan) -> None:
                 at=part.vertices[0].line.source(),
             )
         for vertex in part.vertices:
+            if isinstance(vertex.step, steps.Sink) and vertex.step.connector == steps.SURROUNDINGS:
+                continue  # the device's own
             if isinstance(vertex.step, steps.Sink | steps.External):
                 raise ProgramError(
                     "E036",

@@ -17,6 +17,11 @@ class Fix(cm.Record):
     speed_mps: cm.Field[float]
 
 
+class Count(cm.Record):
+    at: cm.Field[cm.Instant] = cm.event_time()
+    n: cm.Field[int]
+
+
 def cloud(make: object) -> Graph:
     program = cm.Program("walks")
 
@@ -73,6 +78,16 @@ def test_two_keys_in_one_part_are_refused() -> None:
         return per_user.key_by(per_user["user"], per_user["cell"]).state(n=cm.count())
 
     assert cut(cloud(repaired), {}).rest.vertices
+
+
+def test_two_keys_side_by_side_have_an_arrival_each() -> None:
+    def both(fixes: cm.Stream[Fix]) -> cm.Stream[Count]:
+        per_user = fixes.key_by(Fix.user).state(n=cm.count()).select(Count, n=cm.col("n"))
+        per_cell = fixes.key_by(Fix.cell).state(n=cm.count()).select(Count, n=cm.col("n"))
+        return per_user.union(per_cell)
+
+    stages = cut(cloud(both), {})
+    assert sorted(stages.routes.values()) == [("cell",), ("user",)]
 
 
 def test_an_output_of_the_front_comes_out_of_the_rest() -> None:

@@ -73,4 +73,11 @@ def start_session(
 
 
 def _package_roots() -> list[str]:
-    return [str(Path(__file__).resolve().parents[3])]
+    """This package, and the folders of an author's programs: what is importable here is importable in the workers.
+
+    On other machines the folders are not there, and code has to be installed as a package, as on a device.
+    """
+    installed = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
+    folders = [Path(entry).resolve() for entry in sys.path if entry and Path(entry).is_dir()]
+    own = [folder for folder in folders if not installed & {folder, *folder.parents}]
+    return [str(root) for root in dict.fromkeys([Path(__file__).resolve().parents[3], *own])]

@@ -160,11 +160,23 @@ def _agreed(vertex: Vertex, known: tuple[str, ...] | None, wanted: tuple[str, ..
 
 
 def _check_alike(rest: list[Vertex]) -> None:
-    keeping = [v for v in rest if not isinstance(v.step, (*STATELESS, steps.Deliver, steps.Sink, steps.Subscribe))]
-    routes = {_route(vertex, 0): vertex for vertex in keeping}
-    if len({tuple(_stamps(vertex, route)) for route, vertex in routes.items()}) > 1:
-        one, other = list(routes)[:2]
-        raise _needs_shuffle(routes[other], one, other)
+    """Refuses a step that keeps state by another key than the state that its elements come from.
+
+    Steps that only stand side by side may differ: each has an arrival of its own, which goes by its own key.
+    """
+    above: dict[str, list[Vertex]] = {}
+    for vertex in rest:
+        before = [one for name, _ in vertex.inputs for one in above.get(name, ())]
+        if isinstance(vertex.step, (*STATELESS, steps.Deliver, steps.Sink, steps.Subscribe)):
+            above[vertex.id] = before
+            continue
+        if not isinstance(vertex.step, steps.SOURCES):
+            above[vertex.id] = [vertex]
+        own = _route(vertex, 0)
+        for one in before:
+            route = _route(one, 0)
+            if _stamps(one, route) != _stamps(vertex, own):
+                raise _needs_shuffle(vertex, route, own)
 
 
 def _stamps(vertex: Vertex, route: tuple[str, ...]) -> list[str]:
@@ -176,7 +188,7 @@ def _stamps(vertex: Vertex, route: tuple[str, ...]) -> list[str]:
 def _needs_shuffle(vertex: Vertex, one: tuple[str, ...], other: tuple[str, ...]) -> ProgramError:
     return ProgramError(
         "C330",
-        f"{vertex.id} goes by ({', '.join(other)}) and a step beside it by ({', '.join(one)})",
+        f"{vertex.id} goes by ({', '.join(other)}) and a step before it by ({', '.join(one)})",
         why="the state of one part is spread over buckets by one key, and these two would need different ones",
         fix="key both by the stamped field (a user's own), or move one of them to a program of its own",
         at=vertex.line.source(),
