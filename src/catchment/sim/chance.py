@@ -20,9 +20,16 @@ class Chance:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
+        self._streams: dict[str, random.Random] = {}
 
     def stream(self, *name: str | int) -> random.Random:
-        """A generator of its own for that name."""
-        text = "/".join(map(str, name)).encode()
+        """A generator of its own for that name, from its beginning."""
+        known = "/".join(map(str, name))
+        text = known.encode()
         # Seeding with an integer costs a third of seeding with a string, and worlds do it often.
-        return random.Random((self.seed << 64) | (zlib.crc32(text) << 32) | zlib.adler32(text))
+        self._streams[known] = random.Random((self.seed << 64) | (zlib.crc32(text) << 32) | zlib.adler32(text))
+        return self._streams[known]
+
+    def drawn(self) -> list[tuple[str, object]]:
+        """How far each stream has come: whatever happens otherwise draws otherwise."""
+        return sorted((name, stream.getstate()) for name, stream in self._streams.items())

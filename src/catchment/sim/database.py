@@ -123,6 +123,11 @@ class DatabaseDisk:
 
     # -- how -------------------------------------------------------------------------------------------------------
 
+    def closed(self, connection: _Connection) -> None:
+        """Its process let go of it."""
+        if self._open is connection:
+            self._open = None
+
     def committed(self, connection: sqlite3.Connection, durable: bool) -> None:
         """A commit has gone through."""
         self.commits += 1
@@ -186,6 +191,11 @@ class _Connection(sqlite3.Connection):
     def quietly(self, statement: str) -> sqlite3.Cursor:
         """Run something that is not the process's doing."""
         return super().execute(statement)
+
+    def close(self) -> None:
+        if self._disk is not None:
+            self._disk.closed(self)
+        super().close()
 
     def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
         if not self._process.alive:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from catchment.device.timekeeper import Timekeeper
 from catchment.program.sync import Sync
 from catchment.program.types import INSTANT, INT, STR, Column, Schema
@@ -31,6 +33,7 @@ READING = Schema(
 )
 RESULT = Schema("Result", (Column("number", INT), Column("key", STR)))
 RESULTS = "results"
+_SEEN = msgspec.msgpack.Decoder(list[tuple[int, str]])
 
 
 class StreamScript(NamedTuple):
@@ -46,10 +49,6 @@ class Observer(Protocol):
 
     def device_acted(self, device: DeviceNode) -> None:
         """Something happened at the device."""
-        ...
-
-    def result_arrived(self, device: str, number: int, key: str) -> None:
-        """A result is durable at the device."""
         ...
 
     def said(self, who: str, what: str) -> None:
@@ -101,6 +100,8 @@ class DeviceNode:
         self.outbox: Outbox | None = None
         self.exchange: Exchange | None = None
         self.keeper: Timekeeper | None = None
+        self.seen: list[tuple[int, str]] = []
+        """The results that its program has dealt with, as its durable state says."""
         self.troubles: list[str] = []
         """Codes that it was told."""
         self.credential = credential
@@ -115,6 +116,7 @@ class DeviceNode:
         self._observer = observer
         self._luck = luck
         self._link: Link | None = None
+        self._has_unread = False
         self._policies = {stream.name: stream.policy for stream in streams}
 
     # -- its life --------------------------------------------------------------------------------------------------
@@ -221,6 +223,8 @@ class DeviceNode:
             reading_us=self.reading_us(),
             wall_us=self.wall.now_us(),
         )
+        self.seen = _SEEN.decode(outbox.load_state("seen") or b"\x90")
+        self._has_unread = True
         for stream in self.streams:
             policy = self._policies[stream.name]
             exchange.up(stream.name, READING, policy, now_us=self.reading_us())
@@ -257,6 +261,8 @@ class DeviceNode:
         if self.is_sensing:
             self.append(stream, self._luck.choice((1, 1, 1, 2, 5)))
             self.pump()
+        if self._has_unread:
+            self.results_came()
         self._sense_later(process, stream)
 
     def append(self, stream: StreamScript, count: int) -> None:
@@ -347,14 +353,20 @@ class DeviceNode:
             self._coverage.hit("device", "told to slow down")
 
     def results_came(self) -> None:
-        """Read what came down, and forget it."""
+        """Deal with what came down, as a program does: its state and the forgetting are one transaction."""
         assert self.outbox is not None
-        for result in self.outbox.results(RESULTS):
-            self._observer.result_arrived(self.name, result.row[0], result.row[1])
-            try:
-                self.outbox.forget_results(RESULTS, result.id)
-            except OutboxError:
-                return
+        self._has_unread = True
+        try:
+            with self.outbox.transaction():
+                found = self.outbox.results(RESULTS)
+                seen = [*self.seen, *[(result.row[0], result.row[1]) for result in found]]
+                if found:
+                    self.outbox.save_state("seen", msgspec.msgpack.encode(seen))
+                    self.outbox.forget_results(RESULTS, found[-1].id)
+        except OutboxError as failure:
+            self._coverage.hit("device", f"results met a disk that was {failure.health.value}")
+            return
+        self._has_unread, self.seen = False, seen
 
     def in_trouble(self, trouble: Trouble) -> None:
         """It was told what it did wrong."""

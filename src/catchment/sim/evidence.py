@@ -8,7 +8,7 @@ Knows the log's format through the log's own code, and nothing of gateways.
 from __future__ import annotations
 
 from catchment.errors import InternalError
-from catchment.gateway.log import Entry, Marks
+from catchment.gateway.log import Marks
 from catchment.gateway.log.files import block, layout, segment
 from catchment.gateway.log.files.segment import PAGE, Link, Segment
 from catchment.sim.disk import SafeDisk
@@ -88,11 +88,6 @@ class Evidence:
         self._partitions[number].read_on()
         return self._partitions[number].end
 
-    def begin_anew(self) -> None:
-        """Forget what was read: the disk has changed under it."""
-        for number, partition in enumerate(self._partitions):
-            self._partitions[number] = _Partition(partition._disk, number)
-
     def _of(self, device: str) -> _Partition:
         return self._partitions[layout.partition_of(device, len(self._partitions))]
 
@@ -110,6 +105,3 @@ def _goes_on(before: tuple[Link, ...], now: tuple[Link, ...], read_to: int) -> b
         elif link.segment.base < read_to and end > start:
             return False
     return True
-
-
-__all__ = ["Entry", "Evidence"]

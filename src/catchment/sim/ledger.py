@@ -79,10 +79,11 @@ class Ledger:
         account.made.append(made)
         return made
 
-    def excuse(self, device: str, copy: int, why: str, *, stream: str | None = None) -> None:
-        """Whatever that copy has made so far need not arrive."""
+    def excuse(self, device: str, copy: int, why: str, *, since_us: int = 0) -> None:
+        """Whatever that copy has made since then need not arrive."""
         for name, account in self.accounts.items():
-            if (name.device, name.copy) == (device, copy) and stream in (None, name.stream):
+            if (name.device, name.copy) == (device, copy):
                 for made in account.made:
-                    made.excused = made.excused or why
+                    if made.true_us >= since_us:
+                        made.excused = made.excused or why
                 account.uncertain += 1 << 30

@@ -88,12 +88,6 @@ class Medium:
         for directory in self._directories:
             self._changes[directory] = self._changes.get(directory, 0) + 1
 
-    def forget_caches(self) -> None:
-        """Have every file read as it is on the medium, where nothing is waiting to be written."""
-        for inode in self._files.values():
-            if not inode.pending:
-                inode.data = bytearray(inode.safe)
-
     def rot(self, ending: str) -> Rot | None:
         """Turn a bit of a file whose name ends like that, in what was synced; None where there is nothing to turn."""
         candidates = [p for p, i in self._files.items() if p.endswith(ending) and i.safe and not i.pending]
@@ -112,6 +106,10 @@ class Medium:
             if position < min(len(inode.safe), len(inode.data)):
                 _turn(inode, position, bit)
         self._rots.clear()
+
+    def contents(self) -> list[tuple[str, bytes]]:
+        """Every file as it certainly is, by its name."""
+        return sorted((path, bytes(inode.safe)) for path, inode in self._safe_files.items())
 
     def used_bytes(self) -> int:
         """What the files take."""

@@ -8,6 +8,7 @@ that what was promised lossless was, in order. Whatever does not hold raises `Br
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from catchment.sim.clock import HOUR_US, SECOND_US, Clock, WallClock
 from catchment.sim.consumer import Consumer
 from catchment.sim.coverage import Coverage
 from catchment.sim.database import DatabaseDisk
-from catchment.sim.device import READING, DeviceNode, StreamScript
+from catchment.sim.device import READING, RESULTS, DeviceNode, StreamScript
 from catchment.sim.disk import MountedDisk, SafeDisk
 from catchment.sim.evidence import Evidence
 from catchment.sim.gateway import GRAIN_US, GatewayNode, SharedStores
@@ -37,6 +38,8 @@ from catchment.sync.parts import Mark
 BEGIN_US = 1_800_000_000_000_000
 DRAIN_US = 3 * HOUR_US
 """Once everything is healed, all must have drained by then: a device that was barred asks again after an hour."""
+EVENTS_MAX = 500_000
+"""A world has some thousands. One with so many goes round in a circle."""
 TRACE_LINES = 400
 
 logging.getLogger("catchment.gateway").setLevel(logging.CRITICAL + 1)
@@ -49,6 +52,7 @@ class World:
         self.script = script
         self.coverage = coverage or Coverage()
         self.chance = Chance(script.seed)
+        self.began_us = BEGIN_US
         self.clock = Clock(BEGIN_US)
         self.trace: deque[str] = deque(maxlen=TRACE_LINES)
         self.ledger = Ledger()
@@ -72,8 +76,8 @@ class World:
         self.reader_pauses_until_us = 0
         self.results: dict[str, list[tuple[int, str]]] = {}
         """What was sent down to each device."""
-        self.results_seen: dict[str, list[tuple[int, str]]] = {}
-        self.results_excused: dict[str, bool] = {}
+        self.results_excused: set[str] = set()
+        """Devices that may lack some, since a disk of theirs went back in time."""
         self.sink_epoch = 0
         self.undo: list[Callable[[], object]] = []
         """What healing has to undo."""
@@ -137,8 +141,14 @@ class World:
         disk = DatabaseDisk(self.chance.stream("flash", device.name, copy))
         disk.restore(image)
         clone = self.make_device(device.name, device.credential, plan, disk, copy=copy, luck_of=f"{device.name}~{copy}")
+        clone.pace = self.pace
         self.devices.append(clone)
         return clone
+
+    def excuse(self, device: DeviceNode, why: str, *, since_us: int = 0) -> None:
+        """A disk of the device went back in time: what it made since need not arrive, nor results that it had."""
+        self.ledger.excuse(device.name, device.copy, why, since_us=since_us)
+        self.results_excused.add(device.name)
 
     def release(self, name: str) -> None:
         """Somebody has seen to it that one copy of a device is left."""
@@ -154,6 +164,17 @@ class World:
 
     # -- running it ------------------------------------------------------------------------------------------------
 
+    def digest(self) -> str:
+        """Of all that was drawn, done and written, to compare two runs by."""
+        seen = hashlib.blake2b(digest_size=16)
+        said = (self.clock.now_us, self.clock.events, self.chance.drawn(), sorted(self.coverage.counts.items()))
+        seen.update(repr((said, list(self.trace))).encode())
+        for path, data in self.medium.contents():
+            seen.update(path.encode() + data)
+        for device in self.devices:
+            seen.update(device.place.encode() + (device.disk.image or b""))
+        return seen.hexdigest()
+
     def run(self) -> None:
         """Run to the end; raises `Broken` where something that was promised did not hold."""
         for gateway in self.gateways:
@@ -165,13 +186,21 @@ class World:
         for number, misfortune in enumerate(self.script.misfortunes):
             at_us = BEGIN_US + misfortune.at_us
             self.clock.at(at_us, lambda m=misfortune, n=number: strike(self, n, m))  # type: ignore[misc]
-        self.clock.run(BEGIN_US + self.script.active_us)
+        self._pass(BEGIN_US + self.script.active_us)
         # What lasts ends before the healing: an offline week is lived through.
         while self._lasting_us > self.clock.now_us:
-            self.clock.run(self._lasting_us)
+            self._pass(self._lasting_us)
         self._heal()
         self._drain()
         judge(self)
+
+    def _pass(self, until_us: int) -> None:
+        """Let time go on until then."""
+        self.clock.run(until_us, EVENTS_MAX - self.clock.events)
+        if self.clock.events >= EVENTS_MAX:
+            raise Broken(
+                "a world comes to rest", f"{EVENTS_MAX} events, and it is {self.clock.now_us - BEGIN_US} us old"
+            )
 
     def lasts(self, until_us: int) -> None:
         """Something goes on until then, and the world with it."""
@@ -221,7 +250,7 @@ class World:
         step_us = 2 * SECOND_US
         stirred = False
         while self.clock.now_us < end_us:
-            self.clock.run(self.clock.now_us + step_us)
+            self._pass(self.clock.now_us + step_us)
             if not stirred:
                 # Each device makes one more of everything, so that what it is owed is told.
                 stirred = True
@@ -247,14 +276,19 @@ class World:
             device.outbox is not None and all(device.outbox.start(stream.name) is None for stream in device.streams)
             for device in self.devices
             if device.is_up
-        ) and all(len(self.results_seen.get(name, ())) >= len(sent) for name, sent in self.results.items())
+        ) and not any(self._results_due(device) for device in self.devices)
+
+    def _results_due(self, device: DeviceNode) -> bool:
+        """Whether there are results that a device has not dealt with."""
+        if device.outbox is None or not device.is_up or device.name not in self.results:
+            return False
+        have = {(mark.stream, mark.epoch.nonce): mark.upto for mark in device.outbox.marks()}
+        on_their_way = self.shared.downlink.pending(device.name, "", have, bytes_max=1)
+        return bool(on_their_way) or bool(device.outbox.results(RESULTS, limit=1))
 
     def _what_is_left(self) -> str:
         left = [f"{device.place}: {device.how_it_is()}" for device in self.devices if not device.is_gone]
-        for name, sent in self.results.items():
-            seen = len(self.results_seen.get(name, ()))
-            if seen < len(sent):
-                left.append(f"{name} has {seen} of {len(sent)} results")
+        left += [f"{device.place}: results are due" for device in self.devices if self._results_due(device)]
         if self.consumer.is_behind:
             left.append("the log ends before what was read of it")
         if self.consumer.trouble is not None:
@@ -318,7 +352,3 @@ class World:
                         "what is not safe in the log stays in the outbox",
                         f"{device.place} has forgotten {stream.name} up to {start.number}, the log has {safe}",
                     )
-
-    def result_arrived(self, device: str, number: int, key: str) -> None:
-        """A result is durable at a device."""
-        self.results_seen.setdefault(device, []).append((number, key))

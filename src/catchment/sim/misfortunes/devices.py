@@ -76,7 +76,7 @@ def _disk_lied(world: World, m: Misfortune) -> bool:
     device = device_of(world, m)
     device.power_off()
     if device.disk.lie(m.count):
-        world.ledger.excuse(device.name, device.copy, "its disk lied")
+        world.excuse(device, "its disk lied")
     world.later(m.for_us, device.power_on)
     return True
 
@@ -84,14 +84,14 @@ def _disk_lied(world: World, m: Misfortune) -> bool:
 @kind("device's backup restored")
 def _backup_restored(world: World, m: Misfortune) -> bool:
     device = device_of(world, m)
-    image = device.disk.backup()
+    image, made_us = device.disk.backup(), world.clock.now_us
     if image is None:
         return False
 
     def restore() -> None:
         device.power_off()
         device.disk.restore(image)
-        world.ledger.excuse(device.name, device.copy, "an old backup came back")
+        world.excuse(device, "an old backup came back", since_us=made_us)
         world.later(SECOND_US, device.power_on)
 
     world.later(m.for_us, restore)
@@ -104,7 +104,7 @@ def _image_rots(world: World, m: Misfortune) -> bool:
     device.power_off()
     if not device.disk.rot(m.count):
         return False
-    world.ledger.excuse(device.name, device.copy, "its flash rots")
+    world.excuse(device, "its flash rots")
     world.later(m.for_us, device.power_on)
     return True
 
@@ -124,7 +124,7 @@ def _lives_twice(world: World, m: Misfortune) -> bool:
     def settle() -> None:
         other.power_off()
         other.is_gone = True
-        world.ledger.excuse(other.name, other.copy, "that copy was taken away")
+        world.excuse(other, "that copy was taken away")
         world.release(device.name)
         # Whoever sees to it starts what is left anew.
         survivor.kill()
