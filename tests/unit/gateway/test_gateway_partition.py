@@ -238,6 +238,23 @@ def test_after_a_failed_sync_the_block_never_counts(log: LogKit, cut: bool) -> N
     assert log.writer().marks == writer.marks
 
 
+def test_a_restart_that_found_the_disk_full_is_finished_before_anything_is_acknowledged(log: LogKit) -> None:
+    writer = log.writer()
+    writer.append([upload(1)], now_us=0)
+    log.disk.sync_error = errno.EIO
+    with pytest.raises(InternalError, match="G507"):
+        writer.append([upload(2)], now_us=0)
+    log.disk.sync_error = errno.ENOSPC
+    with pytest.raises(PeerError, match="G506"):
+        writer.restart(now_us=0)
+    # The new generation's segment exists and is empty: whatever was appended to the old one now would never be read.
+    log.disk.sync_error = None
+    writer.append([upload(2)], now_us=0)
+    assert _entries(log) == [upload(1), upload(2)]
+    writer.abandon()
+    assert log.writer().marks.upto("phone", "peir/fixes", 1, -7) == 2
+
+
 def test_a_torn_header_of_a_new_segment_is_passed_over(log: LogKit) -> None:
     writer = log.writer()
     writer.append([upload(1)], now_us=0)

@@ -119,7 +119,10 @@ class Partition:
     def _append_block(self, entries: Sequence[Entry], now_us: int) -> list[int]:
         segment_bytes = self.end - self._segment.base
         old = segment_bytes and now_us - self._created_us >= self._limits.segment_us
-        if old or segment_bytes >= self._limits.segment_bytes:
+        # A restart that failed half-way, as on a full disk, has taken a generation and has no segment of it: what went
+        # to the old one from here on would be hidden by the new one as soon as that appears.
+        unfinished = self._segment.generation != self.lease.generation
+        if unfinished or old or segment_bytes >= self._limits.segment_bytes:
             # A replaced writer must not leave a segment where its successor's have been trimmed away.
             lease.check(self._disk, self.directory, self.lease)
             full = self._file
