@@ -62,6 +62,9 @@ class Log:
         self._first[user] += len(rows)
         self._writer.append([entry], now_us=0)
 
+    def append(self, entry: Entry) -> None:
+        self._writer.append([entry], now_us=0)
+
     def tick(self, now: int) -> None:
         self._writer.append([tick(now=now, reached={})], now_us=now)
 

@@ -33,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     run_it.add_argument("--tick", type=float, default=1.0, metavar="S", help="seconds between ticks (default: 1)")
     run_it.add_argument("--horizon", type=float, default=3600.0, metavar="S", help="tick so long after the last data")
     run_it.add_argument("--reserve-mb", type=int, default=256, metavar="MB", help="of the disk, never written")
+    run_it.add_argument("--calm", type=float, default=30.0, metavar="S", help="slow devices once the cloud is so late")
     run_it.add_argument("--connections", type=int, default=20_000, help="WebSockets held at most (default: 20000)")
     run_it.add_argument("--verbose", action="store_true", help="say more")
 
@@ -97,6 +98,7 @@ def _run(arguments: argparse.Namespace) -> int:
         partitions=arguments.partitions,
         limits=GatewayLimits(connections=arguments.connections),
         log=Limits(reserve_bytes=arguments.reserve_mb << 20),
+        calm_us=int(arguments.calm * 1e6),
         ticks=Ticks(int(arguments.tick * 1e6), int(arguments.horizon * 1e6)),
     )
     print(f"gateway {arguments.name} at {address}, data in {arguments.data}", flush=True)

@@ -9,6 +9,8 @@ from typing import Any
 
 from catchment.errors import ProgramError
 
+_SINCE = (("after the append", "appended_ms"), ("after the upload", "received_ms"))
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments."""
@@ -35,9 +37,19 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{status['program']}: {status['state']} ({process}, generation {status['generation']})")
         for name, state in status["queries"].items():
             print(f"  {name}: {state}")
+        for name, one in status.get("flow", {}).items():
+            behind = f"{one['behind_bytes']} bytes behind" if one["behind_bytes"] else "level with the log"
+            print(f"  {name}: {behind}; its last batch took {one['batch_bytes']} bytes and {one['batch_ms']} ms")
         for name, count in status["given"].items():
-            print(f"  {name}: {count} results since its start")
+            print(f"  {name}: {count} results since its start{_age(status.get('latency', {}).get(name))}")
     return 0 if any(status["state"] == "running" for status in found) else 1
+
+
+def _age(delay: dict[str, Any] | None) -> str:
+    """How old what they came from was: from its append on a device, and from the gateway's taking it."""
+    spreads = [(word, delay[name]) for word, name in _SINCE if delay is not None and delay[name] is not None]
+    said = [f"{one['p50']} ms {word} ({one['p95']} ms at 95 %, {one['p99']} ms at 99 %)" for word, one in spreads]
+    return f", {' and '.join(said)}" if said else ""
 
 
 def truth(home: Path) -> dict[str, Any]:

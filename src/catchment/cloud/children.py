@@ -35,7 +35,7 @@ class GatewayProcess:
 
     def start(self) -> None:
         """Start it."""
-        self._process = subprocess.Popen(self._command, preexec_fn=_end_with_parent, start_new_session=True)
+        self._process = subprocess.Popen(self._command, preexec_fn=end_with_parent, start_new_session=True)
         say("gateway_started", process=self._process.pid)
 
     def keep(self) -> None:
@@ -87,7 +87,7 @@ class GatewayProcess:
             return False
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Asks Linux to end this child when its parent dies, however that dies."""
     if sys.platform == "linux":
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from catchment.cloud.flow import PacedLog
 from catchment.cloud.intake import Intake
+from catchment.cloud.latency import observe_results, observe_uploads
 from catchment.engines.spark.buckets import PACKETS, RESULTS, Bucket, Front
 from catchment.engines.spark.stages import Stages, cut
-from catchment.gateway.log.spark import LogSource
 from catchment.plan import document
 from catchment.plan.graph import Port
 from catchment.plan.physical import Part, Plan
@@ -34,12 +35,14 @@ def outputs_of(plan: Plan, part: Part) -> dict[str, Port]:
 
 def results(spark: SparkSession, plan: Plan, part: Part, log: str, options: dict[str, str]) -> DataFrame:
     """The results of a part, from the log in that directory: see `RESULTS`."""
-    spark.dataSource.register(LogSource)
-    entries = spark.readStream.format(LogSource.name()).option("path", log).options(**options).load()
+    spark.dataSource.register(PacedLog)
+    entries = spark.readStream.format(PacedLog.name()).option("path", log).options(**options).load()
+    entries = observe_uploads(entries)
     shipped = document.write(plan)
     packets = entries.mapInArrow(_spread(shipped, part.name), PACKETS)
     bucket = Bucket(partial(stages_of, shipped, part.name))
-    return packets.groupBy("bucket").transformWithState(bucket, RESULTS, "Append", "None")
+    found = packets.groupBy("bucket").transformWithState(bucket, RESULTS, "Append", "None")
+    return observe_results(found, part.outputs)
 
 
 def start(frame: DataFrame, name: str, checkpoint: str, publish: Publish, *, every_ms: int) -> StreamingQuery:

@@ -26,6 +26,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
 from catchment.cloud import lease, query
 from catchment.cloud.children import GatewayProcess
+from catchment.cloud.flow import OPTION, Standing
+from catchment.cloud.latency import Delay, Latency
 from catchment.cloud.publish import Publisher, Sink
 from catchment.cloud.sinks.downlink import DownlinkSink
 from catchment.cloud.sinks.quarantine import QuarantineSink
@@ -59,6 +61,8 @@ class Options:
     port: int = 8080
     master: str = "local[*]"
     trigger_ms: int = 100
+    batch_target_ms: int = 1000
+    """How long a batch should last when there is more to do than fits in one: see `flow`."""
     quick: bool = False
     spark: Mapping[str, str] = field(default_factory=dict)
 
@@ -74,6 +78,8 @@ class Status(msgspec.Struct):
     queries: dict[str, str]
     given: dict[str, int]
     restarts: int = 0
+    latency: dict[str, Delay] = msgspec.field(default_factory=dict)
+    flow: dict[str, Standing] = msgspec.field(default_factory=dict)
 
 
 @dataclass
@@ -84,6 +90,7 @@ class _Query:
     failures: int = 0
     start_at_s: float = 0.0
     trouble: str = ""
+    latency: Latency = field(default_factory=Latency)
 
 
 class Supervisor:
@@ -169,6 +176,7 @@ class Supervisor:
 
     def _keep(self, spark: SparkSession, one: _Query) -> None:
         if one.running is not None and one.running.isActive:
+            one.latency.look(one.running)
             if one.failures and one.running.lastProgress is not None:
                 one.failures = 0
             return
@@ -183,7 +191,8 @@ class Supervisor:
             say("query_failed", part=one.part.name, error=one.trouble)
         if now >= one.start_at_s:
             reader = f"{self._plan.program}.{one.part.name.replace('@', '.')}"
-            frame = query.results(spark, self._plan, one.part, str(self._options.data / "log"), {"reader": reader})
+            options = {"reader": reader, OPTION: str(self._options.batch_target_ms)}
+            frame = query.results(spark, self._plan, one.part, str(self._options.data / "log"), options)
             checkpoint = str(self._home / one.part.name / "checkpoint")
             say("query_starts", part=one.part.name, failures=one.failures)
             one.running = query.start(
@@ -202,6 +211,10 @@ class Supervisor:
             },
             given={f"{one.part.name}/{name}": n for one in queries for name, n in one.publisher.given.items()},
             restarts=self._restarts,
+            latency={
+                f"{one.part.name}/{name}": delay for one in queries for name, delay in one.latency.outputs().items()
+            },
+            flow={one.part.name: one.latency.flow for one in queries if one.latency.flow is not None},
         )
         fresh = self._home / "status.tmp"
         with contextlib.suppress(OSError):  # a full disk must not stop what still runs

@@ -47,7 +47,7 @@ class Lag:
         return max(0, now_us - self._ends[0][1]) if self._ends else 0
 
 
-def pressure(*, behind_us: int, waiting: float) -> Pressure:
+def pressure(*, behind_us: int, waiting: float, calm_us: int = CALM_US) -> Pressure:
     """The advice; `waiting` is the share of the gateway's memory for uploads that is taken."""
-    slow = max(1.0, behind_us / CALM_US, 1.0 + (waiting - 0.5) * 8 if waiting > 0.5 else 1.0)
+    slow = max(1.0, behind_us / calm_us, 1.0 + (waiting - 0.5) * 8 if waiting > 0.5 else 1.0)
     return Pressure(lag_us=behind_us, slow_down=round(min(slow, SLOW_DOWN_MAX), 2))

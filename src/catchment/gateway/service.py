@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from catchment.errors import CatchmentError
+from catchment.gateway import programs
 from catchment.gateway.journal import say
 from catchment.gateway.limits import Rates
 from catchment.gateway.log import Entry
@@ -186,7 +187,7 @@ class Service:
         self._lags = {number: lag for number, lag in self._lags.items() if number in log.writers}
         waiting = self.pending_bytes() / self.options.limits.pending_bytes
         self._pressures = {
-            number: pressure(behind_us=lag.behind_us(now_us=now_us), waiting=waiting)
+            number: pressure(behind_us=lag.behind_us(now_us=now_us), waiting=waiting, calm_us=self.options.calm_us)
             for number, lag in self._lags.items()
         }
 
@@ -249,6 +250,7 @@ class Service:
             ("partition",),
             lambda: {(str(number),): lag.behind_us(now_us=self.clock_us()) / 1e6 for number, lag in self._lags.items()},
         )
+        self.metrics.gauges += programs.gauges(self.options.data)
         gauge("results_waiting", "Results kept for devices.", (), self._ask(lambda: self.stores.downlink.size()[0]))
 
     @staticmethod

@@ -27,6 +27,7 @@ from catchment.gateway.log.files.disk import Disk, LocalDisk
 from catchment.gateway.log.files.log import FileLog
 from catchment.gateway.log.files.partition import Limits
 from catchment.gateway.plans import Plans
+from catchment.gateway.pressure import CALM_US
 from catchment.gateway.quarantine import Quarantine
 
 
@@ -42,6 +43,8 @@ class Options:
     limits: GatewayLimits = field(default_factory=GatewayLimits)
     log: Limits = field(default_factory=Limits)
     ticks: Ticks = TICKS
+    calm_us: int = CALM_US
+    """Devices are told to slow down once the cloud is further behind than this."""
     result_days: int = 30
     """How long results of keep=ALL wait for a device that never comes."""
     quarantine_days: int = 30

@@ -65,17 +65,21 @@ class LogSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """The reader of a query."""
-        return _Reader(dict(self.options))
+        return LogStream(dict(self.options))
 
 
-class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What Spark asks for ranges, and each task for the entries of one."""
+
     def __init__(self, options: dict[str, str]) -> None:
         self._path = options["path"]
-        self._bytes = int(options.get("bytes_per_batch", BYTES_PER_BATCH))
+        self.bytes_max = int(options.get("bytes_per_batch", BYTES_PER_BATCH))
+        """The bound on the next batch."""
         self._from = options.get("from", "earliest")
         self._name = options.get("reader")
         self._log: LogReader | None = None
         self._until: dict[str, int] | None = None
+        self._confirmed: dict[str, int] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_log": None}
@@ -94,15 +98,16 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._until = self.reportLatestOffset()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadMaxBytes(self._bytes)
+        return ReadMaxBytes(self.bytes_max)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        self._confirm(start)
         log = self._open()
         ends = self._until or {partition: log.end(int(partition)) for partition in start}
-        if isinstance(limit, ReadAllAvailable) or sum(ends[p] - start[p] for p in start) <= self._bytes:
+        if isinstance(limit, ReadAllAvailable) or sum(ends[p] - start[p] for p in start) <= self.bytes_max:
             return ends
         behind = [partition for partition in start if ends[partition] > start[partition]]
-        share = max(PAGE, self._bytes // len(behind))
+        share = max(PAGE, self.bytes_max // len(behind))
         cut = {p: log.boundary(int(p), start[p], bytes_max=share, end=ends[p]) for p in behind}
         return {**start, **cut}
 
@@ -114,13 +119,18 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Range(int(p), start[p], end[p]) for p in end if end[p] > start[p]]
 
     def commit(self, end: dict[str, int]) -> None:
-        if self._name is not None:
-            for partition, offset in end.items():
-                self._open().confirm(self._name, int(partition), offset)
+        """Spark says so only when the next batch begins, and there may be none for long: see `_confirm`."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         number, start, end = partition.value
         return _batches(open_log(self._path), number, start, end)
+
+    def _confirm(self, start: dict[str, int]) -> None:
+        """Spark asks from where it has finished. Of a log that falls silent, all is then confirmed."""
+        if self._name is not None and start != self._confirmed:
+            for partition, offset in start.items():
+                self._open().confirm(self._name, int(partition), offset)
+            self._confirmed = dict(start)
 
 
 def _batches(log: LogReader, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:

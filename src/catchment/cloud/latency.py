@@ -1,0 +1,189 @@
+"""How long from a reading's append on its device to the results that it led to in their sinks; measured inside.
+
+Each upload in the log carries two instants on the gateway's clock: when its first reading was appended on the device,
+and when the gateway took it. Executors gather their spread per batch beside the work, and count results by output;
+Spark's report of a finished batch brings both, with the instant at which its sinks had taken everything. Nothing else
+reaches the driver. Knows Spark's reports; which query they are of is the supervisor's business.
+
+>>> latency = Latency()
+>>> latency.add(Batch(number=1, done_us=9_000_000, uploads=4, given={"totals": 2},
+...     appended_us=(5_000_000, 7_000_000, 8_000_000), received_us=(8_000_000, 8_500_000, 8_900_000)))
+>>> latency.outputs()["totals"]
+Delay(results=2, appended_ms=Spread(p50=2000, p95=4000, p99=4000), received_ms=Spread(p50=500, p95=1000, p99=1000))
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from catchment.cloud.flow import Standing, standing
+from catchment.gateway.log.entry import NO_INSTANT, Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+UPLOADS, RESULTS = "catchment_uploads", "catchment_results"
+BATCHES_KEPT = 300
+"""Percentiles are of so many batches that gave something: minutes under load, longer where little happens."""
+_SHARES = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """Percentiles, in milliseconds."""
+
+    p50: int
+    p95: int
+    p99: int
+
+
+class Delay(msgspec.Struct, frozen=True):
+    """Of one output: how many results, and how old what they came from was when they were in their sinks.
+
+    `appended_ms` counts from the oldest reading of each upload on its device, batching and being offline included;
+    `received_ms` from the gateway's taking it: what the cloud adds. Absent where no upload said.
+    """
+
+    results: int
+    appended_ms: Spread | None
+    received_ms: Spread | None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A finished batch: how many uploads, the instants of a sample of them, and how many results of each output."""
+
+    number: int
+    done_us: int
+    uploads: int
+    given: dict[str, int]
+    appended_us: tuple[int, ...]
+    received_us: tuple[int, ...]
+
+
+class Latency:
+    """The delays of a query's outputs, over its recent batches."""
+
+    def __init__(self) -> None:
+        self._seen = ""
+        self.flow: Standing | None = None
+        """How the query stands against the log, by its last report."""
+        self._batches: dict[str, deque[Batch]] = {}
+        self._results: dict[str, int] = {}
+
+    def look(self, query: StreamingQuery) -> None:
+        """Take what the query reports of batches that ended since the last look."""
+        for report in reversed(list(_fresh(query, self._seen))):
+            self._seen = report["timestamp"]
+            self.flow = standing(report) or self.flow
+            batch = batch_of(report)
+            if batch is not None:
+                self.add(batch)
+
+    def add(self, batch: Batch) -> None:
+        """One more batch."""
+        for output, count in batch.given.items():
+            self._results[output] = self._results.get(output, 0) + count
+            if count and batch.uploads:
+                self._batches.setdefault(output, deque(maxlen=BATCHES_KEPT)).append(batch)
+
+    def outputs(self) -> dict[str, Delay]:
+        """Of each output that has given something."""
+        return {
+            output: Delay(
+                self._results[output],
+                _spread((batch.done_us, batch.uploads, batch.appended_us) for batch in batches),
+                _spread((batch.done_us, batch.uploads, batch.received_us) for batch in batches),
+            )
+            for output, batches in self._batches.items()
+        }
+
+
+def observe_uploads(entries: DataFrame) -> DataFrame:
+    """The log's entries, with the spread of their instants gathered in passing."""
+    shares = ", ".join(map(str, _SHARES))
+    data = f"kind = {Kind.DATA:d} AND count > 0"
+    return entries.observe(
+        UPLOADS,
+        _sql(f"count_if({data})", "uploads"),
+        _sql(f"percentile_approx(if({data}, received_us, NULL), array({shares}), 1000)", "received_us"),
+        _sql(
+            f"percentile_approx(if({data} AND base_us > {NO_INSTANT + 1}, base_us, NULL), array({shares}), 1000)",
+            "appended_us",
+        ),
+    )
+
+
+def observe_results(results: DataFrame, outputs: Sequence[str]) -> DataFrame:
+    """A part's results, counted by output in passing."""
+    from pyspark.sql import functions
+
+    counted = [
+        functions.sum(functions.when(functions.col("output") == name, functions.col("count")).otherwise(0)).alias(name)
+        for name in outputs
+    ]
+    return results.observe(RESULTS, *counted) if counted else results
+
+
+def batch_of(report: dict[str, Any]) -> Batch | None:
+    """What Spark's report of a batch says; nothing if it read nothing."""
+    observed = report.get("observedMetrics", {})
+    uploads, given = observed.get(UPLOADS), observed.get(RESULTS)
+    if not uploads or not given:
+        return None
+    took_ms = report["durationMs"]
+    started = datetime.fromisoformat(report["timestamp"])
+    # Sinks are done when the batch is, but for Spark's own note that it is.
+    lasted_ms = took_ms.get("triggerExecution", 0) - took_ms.get("commitOffsets", 0)
+    return Batch(
+        number=report["batchId"],
+        done_us=round(started.timestamp() * 1e6) + lasted_ms * 1000,
+        uploads=uploads["uploads"],
+        given={name: count or 0 for name, count in given.items()},
+        appended_us=tuple(uploads.get("appended_us") or ()),
+        received_us=tuple(uploads.get("received_us") or ()),
+    )
+
+
+def _fresh(query: StreamingQuery, seen: str) -> Iterator[dict[str, Any]]:
+    """Reports after that instant, the newest first. Only what is new comes over from the JVM: this is asked often."""
+    reports: Any = query._jsq.recentProgress()
+    for place in range(len(reports) - 1, -1, -1):
+        if reports[place].timestamp() <= seen:
+            return
+        yield json.loads(reports[place].json())
+
+
+def _spread(batches: Iterable[tuple[int, int, tuple[int, ...]]]) -> Spread | None:
+    aged = [
+        (done_us - instant_us, uploads / len(instants_us))
+        for done_us, uploads, instants_us in batches
+        for instant_us in instants_us
+    ]
+    if not aged:
+        return None
+    aged.sort()
+    return Spread(*[_at(aged, share) for share in (0.5, 0.95, 0.99)])
+
+
+def _at(aged: list[tuple[int, float]], share: float) -> int:
+    due = share * sum([weight for _, weight in aged])
+    below = 0.0
+    for age_us, weight in aged:
+        below += weight
+        if below >= due:
+            return max(0, age_us // 1000)
+    return max(0, aged[-1][0] // 1000)
+
+
+def _sql(text: str, name: str) -> Any:
+    from pyspark.sql import functions
+
+    return functions.expr(text).alias(name)
