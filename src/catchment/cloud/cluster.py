@@ -33,7 +33,7 @@ _EXECUTOR = "CoarseGrainedExecutorBackend"
 def graceful() -> dict[str, str]:
     """Settings of a session: a worker that is told to leave first hands its blocks to others.
 
-    Spark looks every 30 seconds for what is still to be handed over, unless told otherwise, and the worker stays as long.
+    Unless told otherwise, Spark looks every 30 seconds for what is still to be handed over, and the worker stays.
     """
     return {
         "spark.decommission.enabled": "true",
@@ -118,7 +118,7 @@ class Cluster:
         log = self._home / f"worker{number}.log"
         worker = Worker(self._start("org.apache.spark.deploy.worker.Worker", words, log), log)
         self.workers.append(worker)
-        _wait(worker.process, log, lambda: self.alive() > known, "Spark's worker")
+        wait_for(worker.process, log, lambda: self.alive() > known, "Spark's worker")
         return worker
 
     def alive(self) -> int:
@@ -161,7 +161,7 @@ class Cluster:
                 found["page"] = f"http://127.0.0.1:{port[1]}"
             return len(found) == 2 and "I have been elected leader" in said
 
-        _wait(self._master, log, ready, "Spark's master")
+        wait_for(self._master, log, ready, "Spark's master")
         self.url, self._page = found["url"], found["page"]
 
     def _start(self, kind: str, words: list[str], log: Path) -> subprocess.Popen[bytes]:
@@ -219,7 +219,8 @@ def _configuration(home: Path) -> Path:
     return conf
 
 
-def _wait(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], bool], who: str) -> None:
+def wait_for(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], bool], who: str) -> None:
+    """Until it is ready; an error with what it said last, if it ends or takes too long."""
     until = time.monotonic() + START_S_MAX
     while time.monotonic() < until and process.poll() is None:
         with contextlib.suppress(OSError):

@@ -154,7 +154,8 @@ def batch_of(report: dict[str, Any]) -> Batch | None:
 
 def _fresh(query: StreamingQuery, seen: str) -> Iterator[dict[str, Any]]:
     """Reports after that instant, the newest first. Only what is new comes over from the JVM: this is asked often."""
-    reports: Any = query._jsq.recentProgress()
+    java: Any = query._jsq
+    reports = java.recentProgress()
     for place in range(len(reports) - 1, -1, -1):
         if reports[place].timestamp() <= seen:
             return
