@@ -45,7 +45,7 @@ def test_a_paced_query_confirms_all_that_it_has_done_and_says_how_old_its_result
             codec="msgpack",
             first=number // 3,
             count=1,
-            promise_us=now_us + number + 1000,
+            promise_us=now_us + number + 1,
             base_us=now_us - AGE_US,
             received_us=now_us,
             payload=codec("msgpack").encode(schema, [(f"u{number % 3}", now_us + number, 1)]),
