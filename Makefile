@@ -7,6 +7,7 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 SEEDS ?= 1000
 MINUTES ?= 10
+INPUTS ?= 1000000
 CODE := $(wildcard src tests examples bench tools)
 
 # What a shell happens to have set must not decide which code runs.
@@ -15,7 +16,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check check-lint check-format check-mypy check-pyright check-tidy bench simulate soak clean distclean
+.PHONY: help setup demo test check check-lint check-format check-mypy check-pyright check-tidy bench simulate fuzz soak clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +60,10 @@ bench: setup ## benchmarks: all, or NAME=x; QUICK=1 for a smaller input
 simulate: setup ## the simulator over SEEDS=n seeds
 	@echo "[simulate] $(SEEDS) seeds"
 	@CATCHMENT_SEEDS=$(SEEDS) $(PY) -m pytest tests/simulation -s $(ARGS)
+
+fuzz: setup ## INPUTS=n hostile inputs for the frame decoder, the codecs and the HTTP surface
+	@echo "[fuzz] $(INPUTS) inputs"
+	@$(PY) -m tools.fuzz --inputs $(INPUTS)
 
 soak: setup ## real processes killed at random for MINUTES=n
 	@echo "[soak] $(MINUTES) minutes"

@@ -46,7 +46,7 @@ def following(policy: cm.Sync, *, every_s: float) -> cm.Program:
 def track_file(path: Path, points: int) -> Path:
     """So many positions of a real track, to be played at the program's pace. One that is too short is walked back and
     forth."""
-    track = max(tracks.load().tracks, key=len)
+    track = max(tracks.load(points).tracks, key=len)
     walk = itertools.chain(track, reversed(track))
     lines = [f"{lat:.6f},{lon:.6f}\n" for _, lat, lon in itertools.islice(itertools.cycle(walk), points)]
     path.write_text("lat_deg,lon_deg\n" + "".join(lines), encoding="ascii")

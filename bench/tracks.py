@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -39,19 +40,24 @@ class Tracks(NamedTuple):
         return sum(map(len, self.tracks))
 
 
+@lru_cache(maxsize=1)
 def load(points_max: int | None = None) -> Tracks:
     """The tracks; with `points_max`, at most so many points of each."""
     found = next((place / GEOLIFE for place in ROOT.parents if (place / GEOLIFE).is_file()), None)
-    source, tracks = ("the GPX tracks of examples/data", _gpx()) if found is None else ("GeoLife", _geolife(found))
+    source, tracks = (
+        ("the GPX tracks of examples/data", _gpx()) if found is None else ("GeoLife", _geolife(found, points_max))
+    )
     return Tracks(source, [track[:points_max] for track in tracks])
 
 
-def _geolife(path: Path) -> list[list[Point]]:
+def _geolife(path: Path, points_max: int | None) -> list[list[Point]]:
     tracks: dict[str, list[Point]] = {}
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            at = datetime.strptime(row["datetime"], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
-            tracks.setdefault(row["uid"], []).append(_point(at, row["lat"], row["lng"]))
+            track = tracks.setdefault(row["uid"], [])
+            if points_max is None or len(track) < points_max:
+                at = datetime.fromisoformat(row["datetime"]).replace(tzinfo=UTC)
+                track.append(_point(at, row["lat"], row["lng"]))
     return list(tracks.values())
 
 

@@ -102,7 +102,8 @@ def wait_s(scope: Scope, *, at_most: float) -> float:
 async def read_body(scope: Scope, receive: Receive, *, bytes_max: int, within_us: int) -> bytes:
     """The request's body; refused when it is too large or too slow."""
     claimed = header(scope, b"content-length")
-    if claimed.isdigit() and int(claimed) > bytes_max:
+    # A claim of more digits than any length has is too large as well, and would keep int() busy.
+    if claimed.isascii() and claimed.isdigit() and (len(claimed) > 18 or int(claimed) > bytes_max):
         raise _too_large(bytes_max)
     try:
         async with asyncio.timeout(within_us / 1e6):
