@@ -16,10 +16,10 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check check-lint check-format check-mypy check-pyright check-tidy bench simulate fuzz soak clean distclean
+.PHONY: help setup demo test check check-lint check-format check-mypy check-pyright check-tidy bench docs simulate fuzz soak clean distclean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## the virtual environment, made or brought up to date; every other target does it first
 	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11 $(PY); do \
@@ -56,6 +56,9 @@ check-tidy: setup
 
 bench: setup ## benchmarks: all, or NAME=x; QUICK=1 for a smaller input
 	@$(PY) -m bench $(if $(filter-out 0,$(QUICK)),--quick) $(NAME)
+
+docs: setup ## writes the pages of docs/reference that are made from the code
+	@$(PY) tools/reference.py
 
 simulate: setup ## the simulator over SEEDS=n seeds
 	@echo "[simulate] $(SEEDS) seeds"
