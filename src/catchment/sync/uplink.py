@@ -47,9 +47,12 @@ class Uplink:
 
     def opened(self, welcome: Welcome, marks: Sequence[Mark], now_us: int) -> None:
         """There is a way to the gateway, which has so much."""
+        # Another exchange over a link that never went is no reconnection: what gathers meanwhile goes on gathering.
+        was_away = not self.link.connected
         self.link = msgspec.structs.replace(self.link, connected=True)
         self.acknowledged(self.sender.opened(marks, window_frames=max(welcome.window_frames, 1), now_us=now_us))
-        self._catching_up = {stream for stream in self._outbox.streams() if self._outbox.size(stream)[0]}
+        if was_away:
+            self._catching_up = {stream for stream in self._outbox.streams() if self._outbox.size(stream)[0]}
         for intake in self.intakes.values():
             intake.link(connected=True, now_us=now_us)
 

@@ -6,14 +6,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import catchment as cm
 from catchment.device.remembered import StoredPlan
 from catchment.plan import document
 from catchment.sync.frame import Pressure
 from tests.thread.device_program import carried
-from tests.thread.program import thread
+from tests.thread.program import Reading, Total, thread
 from tests.unit.device.device_world import BEGIN_US, HOUR_US, MINUTE_US, SECOND_US, Machine, World, recording
 
 GENERATED = "meter=generate:seed=3,every=1s"
+gathering = cm.Program("gathering")
+
+
+@gathering.stream(at=cm.DEVICE, sync=cm.Sync(batch=cm.Batch(records=1000, within=cm.minutes(1))))
+def readings(device: cm.DeviceSite) -> cm.Stream[Reading]:
+    return device.sensor(Reading, "meter")
+
+
+@gathering.stream(at=cm.CLOUD)
+def totals(readings: cm.Stream[Reading]) -> cm.Stream[Total]:
+    return readings.key_by(Reading.user).state(Total, count=cm.count(), total=cm.sum(Reading.amount))
+
+
+gathering.deliver(totals, by=Total.user)
 
 
 def test_what_is_read_is_logged_once_and_in_order() -> None:
@@ -83,6 +98,16 @@ def test_whatever_happens_every_recorded_reading_is_counted_once(
     world.run(5 * SECOND_US)
     counted = [row[2] for row in world.gateway.rows(world.plan, "sums")]
     assert counted == list(range(1, count + 1))
+
+
+def test_a_batch_gathers_on_though_the_device_asks_for_results_in_between() -> None:
+    world = World(gathering, "meter=generate:seed=3,every=1s", poll_s=7)
+    world.start()
+    world.run(10 * MINUTE_US)
+    uploads = [entry.count for entry, _ in world.gateway.logged(world.plan, "readings")]
+    assert sum(uploads) >= 520
+    # The first goes when the connection comes; after that, one a minute.
+    assert len(uploads) <= 11
 
 
 def test_results_enter_the_program_and_stay_to_be_looked_at() -> None:
