@@ -1,0 +1,37 @@
+"""Which vectorised step runs what, and what none does: those run event by event."""
+
+from __future__ import annotations
+
+from catchment.engines.spark.vector.aggregates import vectorised
+from catchment.engines.spark.vector.flow import VectorStep
+from catchment.engines.spark.vector.keys import NUMBERED
+from catchment.engines.spark.vector.running import VectorRunning
+from catchment.engines.spark.vector.stateless import VectorMap, VectorPassing, VectorSelect, VectorWhere
+from catchment.engines.spark.vector.windows import VectorWindows
+from catchment.plan.graph import Vertex
+from catchment.program import steps
+from catchment.program.types import Schema
+from catchment.program.window import TimeWindow
+
+
+def vector_step(vertex: Vertex, given: tuple[Schema, ...]) -> VectorStep | None:
+    """The vectorised form of a step whose inputs have these schemas, if it has one."""
+    match vertex.step:
+        case steps.Append() | steps.Sensor() | steps.Timer() | steps.External() | steps.KeyBy() | steps.Deliver() | steps.Sink():
+            return VectorPassing()
+        case steps.Where() as step:
+            return VectorWhere(step, given[0])
+        case steps.Select() as step:
+            return VectorSelect(step, given[0])
+        case steps.Map() as step:
+            return VectorMap(step, given[0])
+        case steps.Running() as step if _keyed(step.keys, given[0]) and vectorised(step.aggregates, given[0]):
+            return VectorRunning(step, given[0])
+        case steps.Aggregated(window=TimeWindow() as window) as step if not window.closing.keep:
+            if _keyed(step.keys, given[0]) and vectorised(step.aggregates, given[0]):
+                return VectorWindows(step, given[0])
+    return None
+
+
+def _keyed(keys: tuple[str, ...], given: Schema) -> bool:
+    return all(given.column(key).type in NUMBERED for key in keys)

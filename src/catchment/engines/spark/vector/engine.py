@@ -1,0 +1,212 @@
+"""A part's rest over a batch: vectorised steps as far as they go, the engine of devices for what stands behind them.
+
+Steps are vectorised from the sources on. A step that is not, and all that it reaches, runs event by event, fed at the
+places where its events are. Where event by event would need rounds (two ways that meet, feedback), all of it does.
+The results of a port are the same either way, and in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from catchment.engines.edge import EdgeEngine
+from catchment.engines.edge.reach import meets
+from catchment.engines.spark.events import PRESENCE, PROGRESS
+from catchment.engines.spark.rows import Rows
+from catchment.engines.spark.vector.build import vector_step
+from catchment.engines.spark.vector.flow import Failed, Flow, VectorStep, kinds_of
+from catchment.operators.contract import Port as Pushing
+from catchment.plan.graph import Graph, Port, Vertex
+from catchment.plan.history import Source
+from catchment.program import steps
+from catchment.program.row_error import RowError
+from catchment.program.types import Row
+
+FORMAT = 1
+"""The version of snapshots."""
+
+
+class VectorEngine:
+    """A graph whose outputs are named."""
+
+    def __init__(self, graph: Graph, outputs: dict[str, Port]) -> None:
+        self._graph = graph
+        self._outputs = outputs
+        self._failed = Failed()
+        self._numbers = {vertex.id: number for number, vertex in enumerate(graph.vertices)}
+        self._steps = _vectorised(graph)
+        for name, step in self._steps.items():
+            step.name, step.number, step.failed = name, self._numbers[name], self._failed
+        self._rest = _rest(graph, set(self._steps))
+        self._place = 0
+        self._collected: dict[str, list[tuple[int, Source, Row]]] = {name: [] for name in outputs}
+        self._edge = self._made() if self._rest is not None else None
+
+    @property
+    def vectorised(self) -> tuple[str, ...]:
+        """The steps that run over whole batches."""
+        return tuple(self._steps)
+
+    def run(self, entering: dict[str, Flow]) -> tuple[dict[str, Rows], list[tuple[str, str, Row]]]:
+        """Take a batch: what each source step gets. Gives the results of each output, and what failed."""
+        given: dict[Port, Flow] = {}
+        self._failed.found.clear()
+        for vertex in self._graph.vertices:
+            step = self._steps.get(vertex.id)
+            if step is None:
+                continue
+            kinds = kinds_of(vertex.schemas[0])
+            flow = given[vertex.inputs[0]] if vertex.inputs else entering.get(vertex.id, Flow(Rows.none(kinds), []))
+            for port, out in enumerate(step.run(flow)):
+                given[vertex.id, port] = out
+        results = {name: given[port].rows for name, port in self._outputs.items() if port in given}
+        if self._rest is not None:
+            self._feed(given, entering)
+            for name, collected in self._collected.items():
+                if collected:
+                    vertex_id, port = self._outputs[name]
+                    results[name] = Rows.of(collected, kinds_of(self._graph.vertex(vertex_id).schemas[port]))
+                    collected.clear()
+        return {name: rows for name, rows in results.items() if len(rows)}, self._failed.in_order()
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that is remembered, as plain data."""
+        vectors = {name: step.snapshot() for name, step in self._steps.items()}
+        return {
+            "format": FORMAT,
+            "vectors": {name: saved for name, saved in vectors.items() if saved is not None},
+            "edge": None if self._edge is None else self._edge.snapshot(),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Remember that."""
+        for name, state in saved["vectors"].items():
+            self._steps[name].restore(state)
+        if self._edge is not None:
+            self._edge.restore(saved["edge"])
+
+    def _made(self) -> EdgeEngine:
+        assert self._rest is not None
+        engine = EdgeEngine(self._rest, on_failure=self._fail)
+        own = {vertex.id for vertex in self._rest.vertices}
+        for name, port in self._outputs.items():
+            if port[0] in own and port[0] not in self._steps:
+                engine.on_output(port, self._collector(self._collected[name]))
+        return engine
+
+    def _fail(self, step: str, error: RowError, row: Row) -> None:
+        self._failed.add(self._place, self._numbers[step], step, error.reason, row)
+
+    def _collector(self, into: list[tuple[int, Source, Row]]) -> Callable[[int, int, Source, Row], None]:
+        return lambda number, at, source, row: into.append((at, source, row))
+
+    def _feed(self, given: dict[Port, Flow], entering: dict[str, Flow]) -> None:
+        assert self._edge is not None
+        assert self._rest is not None
+        flows: list[tuple[str, Flow]] = []
+        for vertex in self._rest.vertices:
+            if vertex.id in self._steps or vertex.inputs:
+                continue
+            name, _, number = vertex.id.rpartition(":")
+            flow = given[name, int(number)] if name in self._steps else entering.get(vertex.id)
+            if flow is not None:
+                flows.append((vertex.id, flow))
+        if not self._steps:
+            self._in_turn(flows)
+            return
+        ports = self._edge.wiring.entries
+        for name, flow in flows:
+            for self._place, push in _events(flow, ports[name]):
+                push()
+
+    def _in_turn(self, flows: list[tuple[str, Flow]]) -> None:
+        """All steps event by event, as a device would: entries of several sources in the order of the log."""
+        engine = self._edge
+        assert engine is not None
+        entries: list[tuple[int, int, str, tuple[Any, ...]]] = []
+        for name, flow in flows:
+            rows = flow.rows
+            listed = zip(rows.place.tolist(), rows.at.tolist(), rows.source.tolist(), rows.objects(), strict=True)
+            entries += [(place, 0, name, (at, rows.sources[source], row)) for place, at, source, row in listed]
+            entries += [(place, 1, name, tuple(what)) for place, *what in flow.controls]
+        told: set[int] = set()
+        for place, kind, name, what in sorted(entries, key=lambda each: each[:2]):
+            self._place = place
+            if kind == 0:
+                engine.element(name, *what)
+            elif what[0] == PROGRESS:
+                engine.progress(name, Source(what[1], what[2]), what[3])
+            elif place not in told:  # presence and ticks enter at every source step at once
+                told.add(place)
+                if what[0] == PRESENCE:
+                    engine.presence(Source(what[1], what[2]), what[3])
+                else:
+                    engine.tick(what[1])
+
+
+def _vectorised(graph: Graph) -> dict[str, VectorStep]:
+    """The steps that run over batches, by vertex: each with all that stands before it."""
+    if graph.loops or any(isinstance(vertex.step, steps.Feedback) for vertex in graph.vertices):
+        return {}
+    found: dict[str, VectorStep] = {}
+    for vertex in graph.vertices:
+        if all(name in found for name, _ in vertex.inputs):
+            schemas = tuple(graph.vertex(name).schemas[port] for name, port in vertex.inputs)
+            step = vector_step(vertex, schemas)
+            if step is not None:
+                found[vertex.id] = step
+    if all(not graph.vertex(name).inputs for name in found):
+        return {}
+    rest = _rest(graph, set(found))
+    if rest is not None and meets(rest, [vertex.id for vertex in rest.vertices if not vertex.inputs]):
+        return {}
+    return found
+
+
+def _rest(graph: Graph, vectorised: set[str]) -> Graph | None:
+    """The steps that run event by event, where a source step stands for each vectorised port that they read."""
+    rest: list[Vertex] = []
+    entrances: dict[str, Vertex] = {}
+    changed = [vertex for vertex in graph.vertices if vertex.id not in vectorised]
+    if not changed:
+        return None
+    import msgspec
+
+    for vertex in changed:
+        inputs = []
+        for name, port in vertex.inputs:
+            if name not in vectorised:
+                inputs.append((name, port))
+                continue
+            entrance = f"{name}:{port}"
+            upstream = graph.vertex(name)
+            schema = upstream.schemas[port]
+            entrances[entrance] = msgspec.structs.replace(
+                upstream, id=entrance, step=steps.Append(schema), inputs=(), schemas=(schema,)
+            )
+            inputs.append((entrance, 0))
+        rest.append(msgspec.structs.replace(vertex, inputs=tuple(inputs)))
+    return msgspec.structs.replace(graph, vertices=(*entrances.values(), *rest), streams=(), results=())
+
+
+def _events(flow: Flow, port: Pushing) -> Iterator[tuple[int, Callable[[], None]]]:
+    """The events of a flow in order: (place, what brings it)."""
+    rows = flow.rows
+    listed = list(zip(rows.place.tolist(), rows.at.tolist(), rows.source.tolist(), rows.objects(), strict=True))
+    number = 0
+    for place, kind, *what in [*flow.controls, (None, None)]:
+        while number < len(listed) and (place is None or listed[number][0] <= place):
+            here, at, source, row = listed[number]
+            number += 1
+            yield here, lambda at=at, source=source, row=row: port.element(at, rows.sources[source], row)  # type: ignore[misc]
+        if place is None:
+            return
+        if kind == PROGRESS:
+            device, owner, at = what
+            yield place, lambda device=device, owner=owner, at=at: port.progress(Source(device, owner), at)  # type: ignore[misc]
+        elif kind == PRESENCE:
+            device, owner, since = what
+            yield place, lambda device=device, owner=owner, since=since: port.presence(Source(device, owner), since)  # type: ignore[misc]
+        else:
+            yield place, lambda now=what[0]: port.tick(now)  # type: ignore[misc]

@@ -1,0 +1,79 @@
+"""What passes an edge in one batch: elements as columns, and between them what speaks of time, all by place.
+
+The place of an event is its number in the batch, in the log's order; what follows from an event has its place. At one
+place elements come before the rest, as steps give results before promises and ticks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from catchment.engines.spark.rows import Array, Rows
+from catchment.program.types import Row, Schema
+
+Control: TypeAlias = tuple[Any, ...]
+"""(place, PROGRESS, device, owner, at), (place, PRESENCE, device, owner, since) or (place, TICK, now)."""
+
+
+@dataclass(slots=True)
+class Flow:
+    """Elements and controls, each in order."""
+
+    rows: Rows
+    controls: list[Control]
+
+
+@dataclass(slots=True)
+class Failed:
+    """What was quarantined: (place, step, reason, row), to be put in order at the end of a batch."""
+
+    found: list[tuple[int, int, str, str, Row]] = field(default_factory=list)
+    """With the number of the step in the graph, which decides at one place."""
+
+    def add(self, place: int, number: int, step: str, reason: str, row: Row) -> None:
+        """One more."""
+        self.found.append((place, number, step, reason, row))
+
+    def in_order(self) -> list[tuple[str, str, Row]]:
+        """All of them, as (step, reason, row)."""
+        return [(step, reason, row) for _, _, step, reason, row in sorted(self.found, key=lambda each: each[:2])]
+
+
+class VectorStep(ABC):
+    """A step over a batch. `number` and `name` are those of its vertex."""
+
+    name: str
+    number: int
+    failed: Failed
+
+    @abstractmethod
+    def run(self, flow: Flow) -> tuple[Flow, ...]:
+        """What each output gives, for what came in."""
+
+    def snapshot(self) -> Any:
+        """All that the step remembers, as plain data."""
+        return None
+
+    def restore(self, saved: Any) -> None:
+        """Remember that."""
+
+    def fail(self, rows: Rows, reasons: dict[int, str]) -> Array | None:
+        """Quarantine these rows; the others as a mask, or None where there are none to leave out."""
+        if not reasons:
+            return None
+        numbers = list(reasons)
+        for number, row in zip(numbers, rows.take(np.array(numbers, np.int64)).objects(), strict=True):
+            self.failed.add(int(rows.place[number]), self.number, self.name, reasons[number], row)
+        kept = np.ones(len(rows), np.bool_)
+        kept[numbers] = False
+        return kept
+
+
+def kinds_of(schema: Schema) -> Sequence[Any]:
+    """The types of a schema's fields."""
+    return [column.type for column in schema.fields]

@@ -1,0 +1,69 @@
+"""Random programs of steps that have a vectorised form, alone and one behind the other."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import catchment as cm
+from catchment.plan.graph import Graph, graph_of
+from catchment.testing import alone
+from tests.unit.edge.generated_records import Fix
+
+KEYS = ((), (Fix.user,), (Fix.place,), (Fix.device,), (Fix.user, Fix.place), (Fix.tag, Fix.flag))
+SPEED: Any = Fix.speed
+N: Any = Fix.n
+AGGREGATES: dict[str, Any] = {
+    "elements": lambda: cm.count(),
+    "speeds": lambda: cm.sum(SPEED),
+    "mean_speed": lambda: cm.mean(SPEED),
+    "ns": lambda: cm.sum(N),
+    "mean_n": lambda: cm.mean(N),
+    "least": lambda: cm.min(SPEED),
+    "most": lambda: cm.max(SPEED),
+    "last_at": lambda: cm.max(Fix.at),
+    "first_raw": lambda: cm.min(Fix.raw),
+    "inverse": lambda: cm.sum(10 // Fix.place),
+}
+
+
+def vector_graph(draw: random.Random) -> Graph:
+    """A window, a state or both after a filter."""
+    return graph_of(alone(lambda left, right: _behind(draw, _step(draw, left)), left=Fix, right=Fix))
+
+
+def _step(draw: random.Random, left: Any) -> Any:
+    stream = left.where(Fix.place < draw.choice((3, 9))) if draw.random() < 0.5 else left
+    if draw.random() < 0.3:
+        stream = stream.where(N / Fix.place > -1.0)
+    keys = draw.choice(KEYS)
+    keyed = stream.key_by(*keys) if keys else stream
+    chosen = {name: AGGREGATES[name]() for name in draw.sample(sorted(AGGREGATES), draw.choice((1, 2, 4)))}
+    if draw.random() < 0.6:
+        size = draw.choice((1, 4, 12, 60))
+        every = draw.choice([each for each in (1, 3, 4, 12, 60) if each <= size])
+        return keyed.window(cm.hop(size, every, **_closing(draw))).agg(**chosen)
+    order = draw.choice(("event_time", "event_time", "arrival"))
+    return keyed.state(order=order, closing=cm.Closing(**_closing(draw)), **chosen)
+
+
+def _behind(draw: random.Random, stream: Any) -> Any:
+    """Perhaps something behind it, that is vectorised or is not."""
+    key = stream.given.schema.names[0]
+    match draw.choice(("nothing", "nothing", "state", "window", "kept", "changes")):
+        case "state":
+            return stream.key_by(key).state(again=cm.count())
+        case "window":
+            return stream.window(cm.tumble(draw.choice((5, 20)))).agg(results=cm.count())
+        case "kept":
+            return stream.window(cm.tumble(draw.choice((5, 20)), keep=draw.choice((0, 9)))).agg(results=cm.count())
+        case "changes":
+            return stream.changes()
+    return stream
+
+
+def _closing(draw: random.Random) -> dict[str, Any]:
+    """When it closes."""
+    said: dict[str, Any] = {"grace": draw.choice((0, 0, 3, 10)), "idle": draw.choice((5, 30, 10**9))}
+    said["offline"] = draw.choice((None, cm.wait(), cm.wait(cm.Duration(20)), cm.CLOSE_AND_REVISE))
+    return said
