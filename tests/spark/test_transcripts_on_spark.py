@@ -20,15 +20,13 @@ from catchment.engines.reference import evaluate
 from catchment.engines.spark.stages import Stages, cut
 from catchment.errors import ProgramError
 from catchment.plan.graph import Graph, Port
-from catchment.plan.history import Element, Entry, Failure, Outcome, Presence, Progress, Result, Source, Tick
+from catchment.plan.history import Entry, Failure, Outcome, Result, Source
 from catchment.testing import Story, perform, stories
 from catchment.testing.engines import registered
 from catchment.testing.transcripts.programs import module_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from catchment.engines.spark.events import Event
 
 pytestmark = pytest.mark.spark
 FOLDER = Path(__file__).parents[1] / "transcripts"
@@ -116,30 +114,16 @@ def _tuple(value: Any) -> Any:
     return tuple(map(_tuple, value)) if isinstance(value, list) else value
 
 
-def _event(entry: Entry) -> Event:
-    from catchment.engines.spark.events import ELEMENT, PRESENCE, PROGRESS, TICK
-
-    match entry:
-        case Element(step, at, source, row):
-            return (ELEMENT, step, at, source.device, source.owner, row)
-        case Progress(step, source, at):
-            return (PROGRESS, step, source.device, source.owner, at)
-        case Presence(source, since):
-            return (PRESENCE, source.device, source.owner, since)
-        case Tick(now):
-            return (TICK, now)
-
-
 def _packets(number: int, story: Recorded, ends: list[int]) -> list[tuple[int, int, bytes]]:
     """A packet for each batch of a story: (bucket, batch, packet)."""
-    from catchment.engines.spark.buckets import Front
+    from catchment.engines.spark.front import Front
+    from tests.unit.spark.vectorised import arrived
 
     front = Front(cut(story.graph, story.outputs), buckets=1)
     found, begin = [], 0
     for batch, end in enumerate(ends):
-        for entry in story.entries[begin:end]:
-            front.take(_event(entry))
-        found += [(number, batch, packet) for _, packet in front.drain()]
+        packets = front.spread(arrived(story.graph, story.entries[begin:end]))
+        found += [(number, batch, packet) for _, packet in packets]
         begin = end
     return found
 
@@ -157,17 +141,18 @@ def given(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from catchment.engines.spark.buckets import PACKETS, RESULTS, Bucket
+    from catchment.engines.spark.buckets import PACKETS, RESULTS, Bucket, Running
+    from catchment.engines.spark.results import Results
 
     class StoryBucket(Bucket):
         def __init__(self) -> None:
             super().__init__(_none)
-            self._cut: dict[int, Stages] = {}
+            self._running: dict[int, Running] = {}
 
-        def stages(self, bucket: int) -> Stages:
-            if bucket not in self._cut:
-                self._cut[bucket] = _stages(folder, graphs, bucket)
-            return self._cut[bucket]
+        def running(self, bucket: int) -> Running:
+            if bucket not in self._running:
+                self._running[bucket] = Running(_stages(folder, graphs, bucket))
+            return self._running[bucket]
 
     folder = FOLDER
     chance = random.Random(SEED)
@@ -211,7 +196,7 @@ def given(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
         for row in frame.collect():
             into = results[row.bucket].setdefault(row.output, [])
             batch = msgspec.json.decode(row.upto)["0"]
-            into.extend((batch, what) for what in msgspec.msgpack.decode(bytes(row.packet)))
+            into.extend((batch, what) for what in Results([bytes(row.packet)], row.count))
 
     stream = spark.readStream.schema(PACKETS).option("maxFilesPerTrigger", 1).option("latestFirst", "false")
     frame = stream.parquet(str(home / "in"))

@@ -8,13 +8,14 @@ records the range of each batch before it runs, a replay of a batch reads the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from catchment.cloud.flow import PacedLog
 from catchment.cloud.intake import Intake
 from catchment.cloud.latency import observe_results, observe_uploads
-from catchment.engines.spark.buckets import PACKETS, RESULTS, Bucket, Front
+from catchment.engines.spark.buckets import BUCKETS, PACKETS, RESULTS, Bucket, Running
+from catchment.engines.spark.front import Front
 from catchment.engines.spark.stages import Stages, cut
 from catchment.plan import document
 from catchment.plan.graph import Port
@@ -40,7 +41,7 @@ def results(spark: SparkSession, plan: Plan, part: Part, log: str, options: dict
     entries = observe_uploads(entries)
     shipped = document.write(plan)
     packets = entries.mapInArrow(_spread(shipped, part.name), PACKETS)
-    bucket = Bucket(partial(stages_of, shipped, part.name))
+    bucket = Bucket(partial(_running, shipped, part.name))
     found = packets.groupBy("bucket").transformWithState(bucket, RESULTS, "Append", "None")
     return observe_results(found, part.outputs)
 
@@ -58,32 +59,37 @@ def stages_of(plan_document: bytes, part_name: str) -> Stages:
     return cut(plan.graph(part), outputs_of(plan, part))
 
 
+@lru_cache(maxsize=8)
+def _running(plan_document: bytes, part_name: str) -> Running:
+    """What runs in a bucket, made once in each worker: it is restored for each bucket and batch."""
+    return Running(stages_of(plan_document, part_name))
+
+
+@lru_cache(maxsize=8)
+def _reading(plan_document: bytes, part_name: str) -> tuple[Intake, Front]:
+    """What runs where the log is read, made once in each worker: it remembers nothing."""
+    plan = document.read(plan_document)
+    part = plan.part(part_name)
+    return Intake(plan, part), Front(stages_of(plan_document, part_name), BUCKETS)
+
+
 def _spread(plan_document: bytes, part_name: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What runs where the log is read: entries in, a packet for each bucket out."""
 
     def spread(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        plan = document.read(plan_document)
-        part = plan.part(part_name)
-        intake = Intake(plan, part)
-        front = Front(cut(plan.graph(part), outputs_of(plan, part)))
+        intake, front = _reading(plan_document, part_name)
         for batch in batches:
-            place = None
-            for entry in batch.to_pylist():
-                place = place or (entry["partition"], entry["offset"])
-                for event in intake.events(entry):
-                    front.take(event)
-            for refusal in intake.drain():
-                front.fail(*refusal)
-            if place is None:
+            if not batch.num_rows:
                 continue
-            packets = list(front.drain())
+            packets = list(front.spread(intake.read(batch)))
+            partition, offset = batch.column("partition")[0].as_py(), batch.column("offset")[0].as_py()
             yield pa.RecordBatch.from_arrays(
                 [
                     pa.array([bucket for bucket, _ in packets], pa.int32()),
-                    pa.array([place[0]] * len(packets), pa.int32()),
-                    pa.array([place[1]] * len(packets), pa.int64()),
+                    pa.array([partition] * len(packets), pa.int32()),
+                    pa.array([offset] * len(packets), pa.int64()),
                     pa.array([packet for _, packet in packets], pa.binary()),
                 ],
                 names=["bucket", "partition", "offset", "packet"],

@@ -1,4 +1,4 @@
-"""Vectorised steps give what the reference engine gives, whatever the batches, on every story and on random programs."""
+"""Vectorised steps give what the reference engine gives, whatever the batches: on stories and on random programs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from catchment.engines.reference import evaluate
+from catchment.plan.graph import Graph
+from catchment.plan.history import Entry, Outcome
 from catchment.testing import Story, perform, stories
 from catchment.testing.engines import registered
 from tests.unit.edge.generated import graph
 from tests.unit.edge.generated_history import by_panes, differences, history
+from tests.unit.spark.vector_programs import vector_graph
 from tests.unit.spark.vectorised import Batches
 
 STORIES = stories(Path(__file__).parents[2] / "transcripts")
@@ -26,16 +29,46 @@ def test_story(story: Story) -> None:
             perform(story, "vectorised")
 
 
-@settings(deadline=None, max_examples=80)
-@given(st.integers(0, 10**9))
-@example(0)
-def test_generated(seed: int) -> None:
-    draw = random.Random(seed)
-    drawn = draw.choice((graph, lambda draw: by_panes(graph(draw))))(draw)
-    entries = history(draw, drawn, draw.choice((5, 20, 60)))
+def compared(drawn: Graph, entries: list[Entry], seed: int) -> list[str]:
+    """In what the vectorised engine differs from the reference, in one batch and in many."""
     expected = evaluate(drawn, tuple(entries))
+    found = []
     for cut in (0.0, 0.2):
         running = Batches(drawn, cut, seed)
         for entry in entries:
             running.feed(entry)
-        assert differences(expected, running.outcome(None), expected.results) == []
+        found += differences(_sorted(expected), _sorted(running.outcome(None)), expected.results)
+    return found
+
+
+def _sorted(outcome: Outcome) -> Outcome:
+    # In which order one moment's failures of different elements are told is left open; all else is not.
+    return Outcome(outcome.results, tuple(sorted(outcome.failures, key=repr)))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**9))
+@example(120)
+def test_generated(seed: int) -> None:
+    draw = random.Random(seed)
+    drawn = draw.choice((graph, lambda draw: by_panes(graph(draw))))(draw)
+    assert compared(drawn, history(draw, drawn, draw.choice((5, 20, 60))), seed) == []
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 10**9))
+@example(6)
+@example(251)
+def test_generated_of_what_is_vectorised(seed: int) -> None:
+    draw = random.Random(seed)
+    drawn = vector_graph(draw)
+    assert compared(drawn, history(draw, drawn, draw.choice((5, 20, 60))), seed) == []
+
+
+def test_what_is_meant_to_be_vectorised_is() -> None:
+    """Were it run event by event, the tests above would hold all the same."""
+    kinds = set()
+    for seed in range(40):
+        drawn = vector_graph(random.Random(seed))
+        kinds |= {type(drawn.vertex(name).step).__name__ for name in Batches(drawn).engine.vectorised}
+    assert kinds >= {"Aggregated", "Running", "Where", "KeyBy"}

@@ -1,4 +1,4 @@
-"""Expressions over columns are held to the golden vectors, like every engine; what numpy does not compute, a loop does."""
+"""Expressions over columns are held to the golden vectors, like every engine; a loop does what numpy does not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,23 @@ from catchment.plan.history import Source
 from catchment.testing.golden import Case, load
 
 CASES = [case for file in load(Path(__file__).parents[2] / "golden") for case in file.cases]
-VECTORISED = {"add", "sub", "mul", "div", "and", "or", "not", "lt", "ge", "eq", "ne", "if_", "coalesce", "sqrt", "is_nan"}
+VECTORISED = {
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "and",
+    "or",
+    "not",
+    "lt",
+    "ge",
+    "eq",
+    "ne",
+    "if_",
+    "coalesce",
+    "sqrt",
+    "is_nan",
+}
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -23,7 +23,7 @@ AGGREGATES: dict[str, Any] = {
     "most": lambda: cm.max(SPEED),
     "last_at": lambda: cm.max(Fix.at),
     "first_raw": lambda: cm.min(Fix.raw),
-    "inverse": lambda: cm.sum(10 // Fix.place),
+    "inverse": lambda: cm.sum(N // Fix.place),
 }
 
 
@@ -52,7 +52,7 @@ def _behind(draw: random.Random, stream: Any) -> Any:
     key = stream.given.schema.names[0]
     match draw.choice(("nothing", "nothing", "state", "window", "kept", "changes")):
         case "state":
-            return stream.key_by(key).state(again=cm.count())
+            return (stream if key in ("at", "window_start") else stream.key_by(key)).state(again=cm.count())
         case "window":
             return stream.window(cm.tumble(draw.choice((5, 20)))).agg(results=cm.count())
         case "kept":

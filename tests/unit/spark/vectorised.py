@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import msgspec
+import numpy as np
 
-from catchment.engines.spark.events import PRESENCE, PROGRESS, TICK
+from catchment.engines.spark.events import PRESENCE, PROGRESS, TICK, Arrived
+from catchment.engines.spark.front import entering
 from catchment.engines.spark.rows import Rows
 from catchment.engines.spark.vector.engine import VectorEngine
-from catchment.engines.spark.vector.flow import Flow, kinds_of
+from catchment.engines.spark.vector.flow import kinds_of
 from catchment.plan.graph import Graph, Port
 from catchment.plan.history import Element, Entry, Failure, Outcome, Presence, Progress, Result, Source, Tick
 from catchment.program import steps
+from catchment.program.types import Row, Schema
 
 OUTPUT = "{}|{}"
 
@@ -49,7 +52,7 @@ class Batches:
         """Run what was fed as a batch, and go on in a fresh engine from its snapshot as bytes."""
         if not self._fed:
             return
-        results, failed = self.engine.run(self._flows())
+        results, failed = self.engine.run(entering(arrived(self.graph, self._fed), _sources(self.graph)))
         self._fed.clear()
         for name, rows in results.items():
             into = self._results[self._ports[name]]
@@ -59,25 +62,29 @@ class Batches:
         self.engine = VectorEngine(self.graph, self._ports)
         self.engine.restore(msgspec.msgpack.decode(saved))
 
-    def _flows(self) -> dict[str, Flow]:
-        flows = {}
-        for vertex in self.graph.vertices:
-            if not isinstance(vertex.step, steps.SOURCES):
-                continue
-            elements, places, controls = [], [], []
-            for place, entry in enumerate(self._fed):
-                match entry:
-                    case Element(step, at, source, row) if step == vertex.id:
-                        elements.append((at, source, row))
-                        places.append(place)
-                    case Progress(step, source, at) if step == vertex.id:
-                        controls.append((place, PROGRESS, *source, at))
-                    case Presence(source, since):
-                        controls.append((place, PRESENCE, *source, since))
-                    case Tick(now):
-                        controls.append((place, TICK, now))
-            rows = Rows.of(elements, kinds_of(vertex.schemas[0]))
-            rows.place = rows.place + places if places else rows.place
-            rows.place[:] = places
-            flows[vertex.id] = Flow(rows, controls)
-        return flows
+
+def arrived(graph: Graph, entries: Sequence[Entry]) -> Arrived:
+    """Entries as a stretch of the log, one place each."""
+    found = Arrived(len(entries))
+    kinds = {vertex.id: kinds_of(vertex.schemas[0]) for vertex in graph.vertices}
+    elements: dict[str, list[tuple[int, Source, Row]]] = {}
+    places: dict[str, list[int]] = {}
+    for place, entry in enumerate(entries):
+        match entry:
+            case Element(step, at, source, row):
+                elements.setdefault(step, []).append((at, source, row))
+                places.setdefault(step, []).append(place)
+            case Progress(step, source, at):
+                found.said.append((place, PROGRESS, step, *source, at))
+            case Presence(source, since):
+                found.said.append((place, PRESENCE, *source, since))
+            case Tick(now):
+                found.said.append((place, TICK, now))
+    for step, given in elements.items():
+        rows = found.rows[step] = Rows.of(given, kinds[step])
+        rows.place = np.array(places[step], np.int64)
+    return found
+
+
+def _sources(graph: Graph) -> dict[str, Schema]:
+    return {vertex.id: vertex.schemas[0] for vertex in graph.vertices if isinstance(vertex.step, steps.SOURCES)}

@@ -37,6 +37,9 @@ class Stages:
     routes: dict[str, tuple[str, ...]]
     entrances: dict[tuple[str, str], str]
     outputs: dict[str, Port]
+    heard_by: str | None = None
+    """Whose progress and presence a bucket needs: those of its own users ("user") or devices ("device"), where each
+    step waits for its key's own sources only; None: everyone's."""
 
 
 def cut(graph: Graph, outputs: dict[str, Port]) -> Stages:
@@ -86,7 +89,16 @@ def cut(graph: Graph, outputs: dict[str, Port]) -> Stages:
         routes=routes,
         entrances=entrances,
         outputs=found,
+        heard_by=_heard_by(rest),
     )
+
+
+def _heard_by(rest: list[Vertex]) -> str | None:
+    waiting = [vertex for vertex in rest if isinstance(vertex.step, steps.LATE_PORTS)]
+    if any(vertex.step.scope != "own" for vertex in waiting):  # type: ignore[union-attr]
+        return None
+    stamps = {stamp for vertex in waiting for stamp in _stamps(vertex, _route(vertex, 0))}
+    return stamps.pop() if len(stamps) == 1 and stamps <= {"user", "device"} else None
 
 
 def _arrivals(

@@ -28,7 +28,7 @@ from catchment.operators.expressions import compile_expression
 from catchment.operators.projection import functions_of
 from catchment.program.facts import Analysis
 from catchment.program.functions import common
-from catchment.program.nodes import Call, Cast, FieldRef, Literal, Node, children
+from catchment.program.nodes import Call, Cast, FieldRef, Literal, Node
 from catchment.program.row_error import DIVISION_BY_ZERO, DOMAIN, OVERFLOW, REASONS, RowError
 from catchment.program.types import BOOL, DURATION, FLOAT, INSTANT, INT, NULL, STR, DataType, Row, Schema
 

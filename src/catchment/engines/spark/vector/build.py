@@ -17,7 +17,15 @@ from catchment.program.window import TimeWindow
 def vector_step(vertex: Vertex, given: tuple[Schema, ...]) -> VectorStep | None:
     """The vectorised form of a step whose inputs have these schemas, if it has one."""
     match vertex.step:
-        case steps.Append() | steps.Sensor() | steps.Timer() | steps.External() | steps.KeyBy() | steps.Deliver() | steps.Sink():
+        case (
+            steps.Append()
+            | steps.Sensor()
+            | steps.Timer()
+            | steps.External()
+            | steps.KeyBy()
+            | steps.Deliver()
+            | steps.Sink()
+        ):
             return VectorPassing()
         case steps.Where() as step:
             return VectorWhere(step, given[0])

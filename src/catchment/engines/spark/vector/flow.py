@@ -59,7 +59,7 @@ class VectorStep(ABC):
         """All that the step remembers, as plain data."""
         return None
 
-    def restore(self, saved: Any) -> None:
+    def restore(self, saved: Any) -> None:  # noqa: B027  most steps remember nothing
         """Remember that."""
 
     def fail(self, rows: Rows, reasons: dict[int, str]) -> Array | None:

@@ -130,7 +130,8 @@ class VectorWaiting:
         found = self._walk(rows, controls, groups, group, starts, cuts.tolist())
         closed, risen, said = found
         lengths = np.diff(np.append(starts, len(rows)))
-        moments = Moments(*(np.array([each[part] for each in risen], np.int64) for part in range(4)), places)
+        number, at, bound, before = (np.array([each[part] for each in risen], np.int64) for part in range(4))
+        moments = Moments(number, at, bound, before, places)
         return Followed(groups, group, np.repeat(np.array(closed, np.int64), lengths), moments, said)
 
     def _walk(

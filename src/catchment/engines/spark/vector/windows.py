@@ -95,10 +95,12 @@ class VectorWindows(VectorStep):
         return Flow(Rows.concat(given), followed.controls), out
 
     def _first_end(self, at: Array) -> Array:
-        return at + self._every - (at - self._size) % self._every
+        end: Array = at + self._every - (at - self._size) % self._every
+        return end
 
     def _last_end(self, at: Array) -> Array:
-        return at - at % self._every + self._size
+        end: Array = at - at % self._every + self._size
+        return end
 
     def _added(self, new: _Panes) -> _Panes:
         """The held panes and the new elements, as panes."""
@@ -111,12 +113,12 @@ class VectorWindows(VectorStep):
         order = np.lexsort((start, key))
         key, start = key[order], start[order]
         begins = np.flatnonzero(np.append(True, (np.diff(key) != 0) | (np.diff(start) != 0)))
-        added = []
+        added: list[Part] = []
         for part, operation in zip(parts, self._aggregates.operations, strict=True):
             if part is None:
                 added.append(None)
                 continue
-            whole = aggregates.roomy(part[order]) if operation is np.add else part[order]
+            whole = _roomy(part[order]) if operation is np.add else part[order]
             added.append(operation.reduceat(whole, begins))
         return _Panes(key[begins], start[begins], added)
 
@@ -177,7 +179,7 @@ class VectorWindows(VectorStep):
             if part is None:
                 found.append(None)
             elif operation is np.add:
-                sums = np.concatenate([np.zeros(1, part.dtype), np.cumsum(aggregates.roomy(part))])
+                sums = np.concatenate([np.zeros(1, part.dtype), np.cumsum(_roomy(part))])
                 found.append(sums[high] - sums[low])
             else:
                 found.append(_extremes(part, operation, low, high))
@@ -187,7 +189,9 @@ class VectorWindows(VectorStep):
         used, codes = np.unique(key, return_inverse=True)
         keys = [self._keys.known[number] for number in used.tolist()]
         position = self._grouping.position
-        group = np.array([followed.groups.number(None if position is None else one[position]) for one in keys], np.int64)
+        group = np.array(
+            [followed.groups.number(None if position is None else one[position]) for one in keys], np.int64
+        )
         group = group[codes]
         _, moment = followed.moments.first_beyond(group, end, reached=True)
         if len(key):
@@ -224,6 +228,12 @@ class VectorWindows(VectorStep):
         self._panes = _Panes(
             np.frombuffer(key, np.int64), np.frombuffer(start, np.int64), [aggregates.load(part) for part in parts]
         )
+
+
+def _roomy(part: Array) -> Array:
+    found = aggregates.roomy(part)
+    assert found is not None
+    return found
 
 
 def _cuts(behind: Array, moments: Array) -> list[int]:
