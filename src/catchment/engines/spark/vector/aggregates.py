@@ -7,6 +7,7 @@ values that are not finite are counted apart, as `operators.aggregates.exact` do
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,19 +36,22 @@ def vectorised(named: Sequence[NamedAggregate], schema: Schema) -> bool:
     return all(_of(one, schema) is not None for one in named)
 
 
-class _Vector:
+class _Vector(ABC):
     """One aggregate: its parts and what they combine by."""
 
     operations: tuple[np.ufunc, ...] = ()
 
+    @abstractmethod
     def parts(self, column: Column | None, count: int) -> list[Part]:
-        raise NotImplementedError
+        """The parts of each element."""
 
+    @abstractmethod
     def empty(self, count: int) -> list[Part]:
-        raise NotImplementedError
+        """The parts of so many summaries of nothing."""
 
+    @abstractmethod
     def result(self, parts: list[Part]) -> tuple[Column, dict[int, str]]:
-        raise NotImplementedError
+        """The value of each summary, and why some fail."""
 
 
 class _Count(_Vector):
