@@ -40,7 +40,6 @@ class Fleet:
         plan = build(thread)
         self.schema = plan.schemas[plan.sync("readings").schema]
         (home / "plan.json").write_bytes(document.write(plan))
-        self.filler = home / "filler"
         self.devices: list[Device] = []
         self.happened: Counter[str] = Counter()
         pace = "500ms" if MINUTES else "100ms"
@@ -72,7 +71,8 @@ class Fleet:
         self.gateway.stop()
         reserve = self.gateway.arguments
         self.gateway.arguments = ("--reserve-mb", str(free_mb + 1000))
-        self.gateway.start()
+        # It is never ready once an upload came before this asks.
+        self.gateway.start(until="/health")
         time.sleep(self.chance.uniform(0.5, 2.0))
         self.gateway.stop()
         self.gateway.arguments = reserve

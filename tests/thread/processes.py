@@ -21,7 +21,7 @@ from catchment.program.types import Row
 from catchment.sync.codecs import codec
 
 CATCHMENT = (sys.executable, "-m", "catchment")
-PROMPT_S = 15.0
+PROMPT_S = 60.0
 
 
 class Gateway:
@@ -38,7 +38,8 @@ class Gateway:
     def url(self) -> str:
         return f"{self.scheme}://127.0.0.1:{self.port}"
 
-    def start(self) -> Gateway:
+    def start(self, until: str = "/ready") -> Gateway:
+        """Ends when that path answers well."""
         command = [*CATCHMENT, "gateway", "run", "--data", str(self.data), "--port", str(self.port)]
         command += ["--reserve-mb", "1", "--partitions", "1", "--tick", "0.2", *self.arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -47,7 +48,7 @@ class Gateway:
         found = re.search(r":(\d+),", line)
         assert found, line
         self.port = int(found[1])
-        wait_until(self._is_ready if self.scheme == "http" else (self.data / "enrolment.db").exists)
+        wait_until((lambda: self._answers(until)) if self.scheme == "http" else (self.data / "enrolment.db").exists)
         return self
 
     def token(self, user: str = "ada", program: str = "thread") -> str:
@@ -73,9 +74,9 @@ class Gateway:
         assert self.process.stdout is not None
         self.process.stdout.close()
 
-    def _is_ready(self) -> bool:
+    def _answers(self, path: str) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}/ready", timeout=1) as answer:
+            with urllib.request.urlopen(self.url + path, timeout=1) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False

@@ -97,8 +97,8 @@ class Correspondent:
         return min([at_us for at_us in times if at_us > clocks.reading_us], default=None)
 
     def hurry(self) -> None:
-        """Write now, whatever the policies say of waiting."""
-        self._at_once = True
+        """The device is about to stop: write now, whatever the policies say of gathering."""
+        self._at_once = self.exchange.uplink.is_leaving = True
 
     def last_word(self, clocks: Clocks) -> bool:
         """Send what is left and a goodbye, in one message. Returns whether there is anybody to send it to."""

@@ -41,6 +41,8 @@ class Gathered(msgspec.Struct, frozen=True):
     """The reading of the oldest, on the clock that now runs; None where it is from an earlier boot: long ago."""
     since_reconnect: bool = False
     """Whether it was there when the connection came back."""
+    is_leaving: bool = False
+    """Whether the device is about to stop: what gathers now would wait for its next start."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -65,6 +67,8 @@ def decide(policy: Sync, gathered: Gathered, link: Link, now_us: int) -> Decisio
         if gathered.oldest_us is not None and now_us < gathered.oldest_us + patience:
             return Decision(False, gathered.oldest_us + patience, "waiting for a link that is not metered")
         return Decision(True, None, "waited long enough for a better link")
+    if gathered.is_leaving:
+        return Decision(True, None, "leaving")
     if batch.on_reconnect and gathered.since_reconnect:
         return Decision(True, None, "reconnected")
     if batch.records is not None and gathered.records >= batch.records:

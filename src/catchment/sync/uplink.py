@@ -32,6 +32,8 @@ class Uplink:
     def __init__(self, outbox: Outbox, watch: Watch | None = None) -> None:
         self.intakes: dict[str, Intake] = {}
         self.link = Link()
+        self.is_leaving = False
+        """Nothing gathers any more: what there is goes now."""
         self.sender = Sender(watch=watch)
         self._outbox = outbox
         self._positions: dict[str, Position] = {}
@@ -157,7 +159,7 @@ class Uplink:
             oldest = self._outbox.oldest(stream, position)
             if oldest is not None and oldest[0].session == clocks.session:
                 oldest_us = oldest[1]
-        gathered = Gathered(records, size, oldest_us, since_reconnect=stream in self._catching_up)
+        gathered = Gathered(records, size, oldest_us, stream in self._catching_up, self.is_leaving)
         return decide(self._policy(stream), gathered, self.link, clocks.reading_us)
 
     def _unsent(self, stream: str) -> tuple[int, int]:

@@ -54,6 +54,12 @@ def test_nothing_goes_without_a_connection_and_all_when_it_is_back() -> None:
     assert due(patient, since_reconnect=True) == (False, 60)
 
 
+def test_what_has_gathered_goes_when_the_device_leaves_but_not_over_a_link_that_is_too_dear() -> None:
+    patient = Sync(batch=Batch(records=10, within=None, on_reconnect=False), metered=wait_when_metered())
+    assert due(patient, is_leaving=True) == (True, None)
+    assert due(patient, is_leaving=True, link=Link(connected=True, metered=True)) == (False, None)
+
+
 def test_a_metered_link_is_waited_out_as_long_as_the_policy_says() -> None:
     metered = Link(connected=True, metered=True)
     assert due(BATCH, 60, link=metered) == (True, None)

@@ -65,7 +65,7 @@ class Arrived:
                 given.place = given.place + np.int64(base)
                 rows.setdefault(step, []).append(given)
             whole.said += [(place + base, *what) for place, *what in part.said]
-            whole.refused += [(place + base, *what) for place, *what in part.refused]
+            whole.refused += [(place + base, step, why, row) for place, step, why, row in part.refused]
             whole.count += part.count
         whole.rows = {step: Rows.concat(given) for step, given in rows.items()}
         return whole
