@@ -12,6 +12,10 @@ from typing import Any
 
 from catchment.program_file import load_program
 
+STOP = (signal.SIGINT, signal.SIGTERM)
+DRAIN = signal.SIGUSR1
+"""Take in nothing more, compute all that is logged, and end. `catchment stop --drain` sends it."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments."""
@@ -21,6 +25,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8080, help="the gateway's port")
     parser.add_argument("--master", default="local[*]", help="Spark's master; local[*] needs nothing else")
     parser.add_argument("--trigger-ms", type=int, default=100, help="the shortest time between two batches")
+    parser.add_argument("--standby", action="store_true", help="wait while another runs the program, and take over")
+    parser.add_argument(
+        "--take-over-after",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="as a standby, end a holder that has said nothing for so long (default: 60)",
+    )
     parser.add_argument("--quick", action="store_true", help="compile less: for trials and tests that live for minutes")
 
 
@@ -33,13 +45,13 @@ def run(arguments: argparse.Namespace) -> int:
     write_to(sys.stderr)
     for noisy in ("py4j", "pyspark"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    told: list[int] = []
+    told: set[int] = set()
 
     def tell(number: int, frame: Any) -> None:
-        told.append(number)
+        told.add(number)
 
-    signal.signal(signal.SIGINT, tell)
-    signal.signal(signal.SIGTERM, tell)
+    for number in (*STOP, DRAIN):
+        signal.signal(number, tell)
     options = Options(
         data=arguments.data.resolve(),
         host=arguments.host,
@@ -47,10 +59,12 @@ def run(arguments: argparse.Namespace) -> int:
         master=arguments.master,
         trigger_ms=arguments.trigger_ms,
         quick=arguments.quick,
+        standby=arguments.standby,
+        silent_s=arguments.take_over_after,
     )
     plan = build(load_program(arguments.program))
     try:
-        Supervisor(plan, options, stopping=lambda: bool(told)).run()
+        Supervisor(plan, options, lambda: bool(told & set(STOP)), lambda: DRAIN in told).run()
     except SparkDiedError as gone:
         if told:
             return 0

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from catchment.errors import ProgramError
 
-_SINCE = (("after the append", "appended_ms"), ("after the upload", "received_ms"))
+if TYPE_CHECKING:
+    from catchment.cloud.latency import Delay
+    from catchment.cloud.status import Status
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,45 +23,43 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a line per program, then one per query; 1 if none of them runs."""
-    homes = sorted(path.parent for path in (arguments.data / "programs").glob("*/status.json"))
-    if not homes:
+    from catchment.cloud.status import homes, truth
+
+    programs = homes(arguments.data)
+    if not programs:
         raise ProgramError(
             "E038",
             f"no program was run in {arguments.data}",
             why="it has no programs/NAME/status.json",
             fix="run one with `catchment run PROGRAM.py --data ...`, or name its --data directory",
         )
-    found = [truth(home) for home in homes]
+    found = [truth(home) for home in programs]
     for status in found:
-        if arguments.json:
-            print(json.dumps(status))
-            continue
-        process = f"process {status['process']}" if status["state"] != "stopped" else "no process"
-        print(f"{status['program']}: {status['state']} ({process}, generation {status['generation']})")
-        for name, state in status["queries"].items():
-            print(f"  {name}: {state}")
-        for name, one in status.get("flow", {}).items():
-            behind = f"{one['behind_bytes']} bytes behind" if one["behind_bytes"] else "level with the log"
-            print(f"  {name}: {behind}; its last batch took {one['batch_bytes']} bytes and {one['batch_ms']} ms")
-        for name, count in status["given"].items():
-            print(f"  {name}: {count} results since its start{_age(status.get('latency', {}).get(name))}")
-    return 0 if any(status["state"] == "running" for status in found) else 1
+        print(msgspec.json.encode(status).decode() if arguments.json else text(status))
+    return 0 if any(status.state in ("running", "draining") for status in found) else 1
 
 
-def _age(delay: dict[str, Any] | None) -> str:
+def text(status: Status) -> str:
+    """What a person is told of a program."""
+    process = "no process" if status.state in ("stopped", "died") else f"process {status.process}"
+    silent = f" for {status.silent_s:.0f} s" if status.state == "silent" else ""
+    lines = [f"{status.program}: {status.state}{silent} ({process}, generation {status.generation})"]
+    lines += [f"  process {process} stands by, to take over" for process in status.standbys]
+    lines += [f"  {name}: {state}" for name, state in status.queries.items()]
+    for name, one in status.flow.items():
+        behind = f"{one.behind_bytes} bytes behind" if one.behind_bytes else "level with the log"
+        lines.append(f"  {name}: {behind}; its last batch took {one.batch_bytes} bytes and {one.batch_ms} ms")
+    for name, count in status.given.items():
+        lines.append(f"  {name}: {count} results since its start{_age(status.latency.get(name))}")
+    return "\n".join(lines)
+
+
+def _age(delay: Delay | None) -> str:
     """How old what they came from was: from its append on a device, and from the gateway's taking it."""
-    spreads = [(word, delay[name]) for word, name in _SINCE if delay is not None and delay[name] is not None]
-    said = [f"{one['p50']} ms {word} ({one['p95']} ms at 95 %, {one['p99']} ms at 99 %)" for word, one in spreads]
+    if delay is None:
+        return ""
+    spreads = [("after the append", delay.appended_ms), ("after the upload", delay.received_ms)]
+    said = [
+        f"{one.p50} ms {word} ({one.p95} ms at 95 %, {one.p99} ms at 99 %)" for word, one in spreads if one is not None
+    ]
     return f", {' and '.join(said)}" if said else ""
-
-
-def truth(home: Path) -> dict[str, Any]:
-    """What a supervisor said of itself, corrected by whether it holds the lease."""
-    from catchment.cloud.lease import held
-
-    status: dict[str, Any] = json.loads((home / "status.json").read_bytes())
-    holder = held(home)
-    if holder is None and status["state"] != "stopped":
-        status["state"] = "died"
-        status["queries"] = dict.fromkeys(status["queries"], "not running")
-    return status

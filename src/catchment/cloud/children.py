@@ -52,12 +52,18 @@ class GatewayProcess:
         elif self._failures and self._ready():
             self._failures = 0
 
-    def wait_ready(self) -> None:
-        """Wait until it takes uploads."""
-        until = time.monotonic() + READY_S_MAX
-        while time.monotonic() < until:
+    def wait_ready(self, patience_s: float = 0.0) -> None:
+        """Wait until it takes uploads; for `patience_s`, one that ends before that is started again."""
+        began = time.monotonic()
+        if self._process is None:
+            self.start()
+        while time.monotonic() < began + READY_S_MAX:
             if self._process is None or self._process.poll() is not None:
-                break
+                if time.monotonic() > began + patience_s:
+                    break
+                self.keep()
+                time.sleep(0.05)
+                continue
             if self._ready():
                 return
             time.sleep(0.05)
@@ -78,6 +84,7 @@ class GatewayProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._process = None
 
     def _ready(self) -> bool:
         try:

@@ -17,6 +17,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,6 +29,8 @@ from catchment.gateway.log.spark import BYTES_PER_BATCH, LogSource, LogStream
 
 OPTION = "batch_target_ms"
 """The option of the source that says how long a batch should last; without it, batches are bounded by bytes alone."""
+PAUSE = "pause"
+"""The option that names a file: while it is there, no batch begins. So a query can be stopped between two batches."""
 FIRST_BYTES = 4 << 20
 """What the first batch of a query may take, before anything was measured."""
 _FIXED_SHARE = 0.25
@@ -181,9 +184,12 @@ class _PacedStream(LogStream):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
+        self._pause = Path(options[PAUSE]) if PAUSE in options else None
         self._admission = Admission(Pace(int(options[OPTION]) / 1000, most_bytes=self.bytes_max))
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        if self._pause is not None and self._pause.exists():
+            return start
         self.bytes_max = self._admission.asked(start)
         end = super().latestOffset(start, limit)
         self._admission.gave(start, end, self.reportLatestOffset())

@@ -13,6 +13,7 @@ supervisor dies, however it dies, the gateway and Spark end with it, and the nex
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import time
@@ -21,20 +22,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
-from catchment.cloud import lease, query
+from catchment.cloud import lease, query, status
 from catchment.cloud.children import GatewayProcess
-from catchment.cloud.flow import OPTION, Standing
-from catchment.cloud.latency import Delay, Latency
+from catchment.cloud.flow import OPTION, PAUSE
+from catchment.cloud.latency import Latency
 from catchment.cloud.publish import Publisher, Sink
 from catchment.cloud.sinks.downlink import DownlinkSink
 from catchment.cloud.sinks.quarantine import QuarantineSink
 from catchment.engines.spark.session import start_session
 from catchment.errors import ProgramError
 from catchment.gateway.journal import say
-from catchment.gateway.stores import open_plans
+from catchment.gateway.log.files.reader import open_log
+from catchment.gateway.stores import open_downlink, open_plans
 from catchment.plan import document
 from catchment.plan.physical import Part, Plan
 from catchment.program import steps
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
 
 RESTART_S_MAX = 60.0
 LOOP_S = 0.2
+BATCH_S_MAX = 30.0
+PREDECESSOR_S = 15.0
+PAUSED = "paused"
+"""While this file is in a program's directory, its queries begin no batch."""
 
 
 class SparkDiedError(Exception):
@@ -64,22 +69,11 @@ class Options:
     batch_target_ms: int = 1000
     """How long a batch should last when there is more to do than fits in one: see `flow`."""
     quick: bool = False
+    standby: bool = False
+    """Wait while another runs the program, and take over."""
+    silent_s: float = lease.SILENT_S
+    """A standby ends a holder that has said nothing for so long."""
     spark: Mapping[str, str] = field(default_factory=dict)
-
-
-class Status(msgspec.Struct):
-    """What a supervisor says of itself, in status.json."""
-
-    program: str
-    plan: str
-    generation: int
-    process: int
-    state: str
-    queries: dict[str, str]
-    given: dict[str, int]
-    restarts: int = 0
-    latency: dict[str, Delay] = msgspec.field(default_factory=dict)
-    flow: dict[str, Standing] = msgspec.field(default_factory=dict)
 
 
 @dataclass
@@ -96,50 +90,91 @@ class _Query:
 class Supervisor:
     """Runs a plan until told to stop."""
 
-    def __init__(self, plan: Plan, options: Options, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        options: Options,
+        stopping: Callable[[], bool],
+        draining: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`stopping` says that it was told to stop; `draining`, to compute all that is logged first."""
         check_runs(plan)
         self._plan = plan
         self._options = options
         self._stopping = stopping
+        self._draining = draining
         self._home = options.data / "programs" / plan.program
         self._restarts = 0
 
     def run(self) -> None:
         """Run until told to stop, then stop all that was started, queries at the end of a batch."""
         with contextlib.ExitStack() as ending:
-            held = lease.take(self._home, self._plan.program)
+            held = self._lease()
+            if held is None:
+                return
             ending.callback(held.release)
             queries: list[_Query] = []
             ending.callback(lambda: self._say("stopped", held.generation, queries))
+            self._say("starting", held.generation, queries)
             self._settle()
+            (self._home / PAUSED).unlink(missing_ok=True)
+            fence(self._options.data, self._plan.program, held.generation)
             open_plans(self._options.data).publish(self._plan.program, document.write(self._plan))
             gateway = GatewayProcess(self._options.data, self._options.host, self._options.port)
             ending.callback(gateway.stop)
-            gateway.start()
+            # A predecessor's gateway may still be letting go of the port.
+            gateway.wait_ready(patience_s=PREDECESSOR_S)
             self._say("starting", held.generation, queries)
-            gateway.wait_ready()
-            handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-            spark = start_session(
-                f"catchment {self._plan.program}",
-                self._options.master,
-                self._options.spark,
-                quick=self._options.quick,
-            )
-            for number, handler in handlers.items():  # Spark takes SIGINT for itself
-                signal.signal(number, handler)
+            spark = self._session()
             ending.callback(_quietly, spark.stop)
             queries += [self._query(part, held.generation) for part in self._plan.at(CLOUD) if part.inputs]
             ending.callback(self._stop, queries)
             while not self._stopping():
-                gateway.keep()
-                for one in queries:
-                    try:
-                        self._keep(spark, one)
-                    except (Py4JError, ConnectionError) as error:
-                        raise SparkDiedError(str(error)) from error
-                self._say("running", held.generation, queries)
+                if not self._draining():
+                    gateway.keep()
+                self._keep_all(spark, queries)
+                self._say("draining" if self._draining() else "running", held.generation, queries)
+                if self._draining() and self._drained(gateway, queries):
+                    break
                 time.sleep(LOOP_S)
             self._say("stopping", held.generation, queries)
+            self._pause(queries)
+
+    def _lease(self) -> lease.Lease | None:
+        if not self._options.standby:
+            return lease.take(self._home, self._plan.program)
+        say("standing_by", program=self._plan.program)
+        return lease.wait(self._home, lambda: self._stopping() or self._draining(), silent_s=self._options.silent_s)
+
+    def _session(self) -> SparkSession:
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        name, options = f"catchment {self._plan.program}", self._options
+        spark = start_session(name, options.master, options.spark, quick=options.quick)
+        for number, handler in handlers.items():  # Spark takes SIGINT for itself
+            signal.signal(number, handler)
+        return spark
+
+    def _keep_all(self, spark: SparkSession, queries: list[_Query]) -> None:
+        for one in queries:
+            try:
+                self._keep(spark, one)
+            except (Py4JError, ConnectionError) as error:
+                raise SparkDiedError(str(error)) from error
+
+    def _drained(self, gateway: GatewayProcess, queries: list[_Query]) -> bool:
+        """Whether all that was logged is computed, once nothing more comes in."""
+        gateway.stop()
+        log = open_log(self._options.data / "log")
+        ends = {str(partition): log.end(partition) for partition in range(log.partitions)}
+        return all(one.running is not None and _reached(one.running, ends) for one in queries)
+
+    def _pause(self, queries: list[_Query]) -> None:
+        """Let each query come to the end of its batch, and begin no other."""
+        (self._home / PAUSED).touch()
+        until = time.monotonic() + BATCH_S_MAX
+        for one in queries:
+            while one.running is not None and time.monotonic() < until and _is_in_a_batch(one.running):
+                time.sleep(0.02)
 
     def _stop(self, queries: list[_Query]) -> None:
         for one in queries:
@@ -191,7 +226,7 @@ class Supervisor:
             say("query_failed", part=one.part.name, error=one.trouble)
         if now >= one.start_at_s:
             reader = f"{self._plan.program}.{one.part.name.replace('@', '.')}"
-            options = {"reader": reader, OPTION: str(self._options.batch_target_ms)}
+            options = {"reader": reader, OPTION: str(self._options.batch_target_ms), PAUSE: str(self._home / PAUSED)}
             frame = query.results(spark, self._plan, one.part, str(self._options.data / "log"), options)
             checkpoint = str(self._home / one.part.name / "checkpoint")
             say("query_starts", part=one.part.name, failures=one.failures)
@@ -200,7 +235,7 @@ class Supervisor:
             )
 
     def _say(self, state: str, generation: int, queries: list[_Query]) -> None:
-        status = Status(
+        said = status.Status(
             program=self._plan.program,
             plan=self._plan.fingerprint,
             generation=generation,
@@ -216,10 +251,32 @@ class Supervisor:
             },
             flow={one.part.name: one.latency.flow for one in queries if one.latency.flow is not None},
         )
-        fresh = self._home / "status.tmp"
-        with contextlib.suppress(OSError):  # a full disk must not stop what still runs
-            fresh.write_bytes(msgspec.json.encode(status))
-            fresh.replace(self._home / "status.json")
+        status.write(self._home, said)
+
+
+def fence(data: Path, program: str, generation: int) -> None:
+    """From now on no sink takes anything from an earlier generation."""
+    downlink = open_downlink(data)
+    try:
+        downlink.fence(program, generation)
+    finally:
+        downlink.close()
+
+
+def _reached(running: StreamingQuery, ends: Mapping[str, int]) -> bool:
+    last = running.lastProgress
+    if last is None:
+        return False
+    reached = json.loads(last["sources"][0]["endOffset"] or "{}")
+    return all(reached.get(partition, 0) >= end for partition, end in ends.items()) and not _is_in_a_batch(running)
+
+
+def _is_in_a_batch(running: StreamingQuery) -> bool:
+    try:
+        said = running.status
+    except (Py4JError, ConnectionError):
+        return False
+    return running.isActive and bool(said["isTriggerActive"] or said["isDataAvailable"])
 
 
 def _quietly(stop: Callable[[], None]) -> None:

@@ -156,6 +156,13 @@ class Downlink:
             self._enter(mark)
             return True
 
+    def fence(self, program: str, generation: int) -> None:
+        """Take nothing more from earlier generations of a program."""
+        with self._write():
+            self._database.execute(
+                "UPDATE ledger SET generation=max(generation, ?2) WHERE program=?1", (program, generation)
+            )
+
     def pending(
         self, device: str, user: str, have: Mapping[tuple[str, bytes], int], *, bytes_max: int
     ) -> list[Outgoing]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from catchment.cli import main
 from catchment.cloud.flow import Standing
 from catchment.cloud.latency import Delay, Latency, Spread, batch_of
 from catchment.cloud.lease import take
-from catchment.cloud.supervisor import Status
+from catchment.cloud.status import Status
 from catchment.gateway.programs import gauges
 
 
@@ -59,7 +60,9 @@ def test_a_report_of_nothing_is_no_batch() -> None:
 def data(tmp_path: Path) -> Path:
     home = tmp_path / "programs" / "walks"
     home.mkdir(parents=True)
-    status = Status("walks", "00", 1, 1, "running", {"all@cloud": "running"}, {"all@cloud/fast": 3, "all@cloud/new": 0})
+    status = Status(
+        "walks", "00", 1, os.getpid(), "running", {"all@cloud": "running"}, {"all@cloud/fast": 3, "all@cloud/new": 0}
+    )
     status.latency = {"all@cloud/fast": Delay(3, Spread(1500, 2500, 3500), Spread(100, 200, 300))}
     status.flow = {"all@cloud": Standing(behind_bytes=7_000, batch_bytes=1_000, batch_ms=250)}
     (home / "status.json").write_bytes(msgspec.json.encode(status))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,8 @@ import catchment as cm
 from catchment.cli import main
 from catchment.cloud.children import GatewayProcess
 from catchment.cloud.lease import take
-from catchment.cloud.supervisor import Options, Status, Supervisor, check_runs
+from catchment.cloud.status import Status
+from catchment.cloud.supervisor import Options, Supervisor, check_runs
 from catchment.errors import PeerError, ProgramError
 
 
@@ -72,7 +74,7 @@ def test_a_gateway_that_cannot_start_is_an_error(tmp_path: Path) -> None:
 
 def said(home: Path, state: str) -> None:
     home.mkdir(parents=True, exist_ok=True)
-    status = Status("walks", "00", 1, 1, state, {"fast@cloud": "running"}, {"fast@cloud/fast": 3})
+    status = Status("walks", "00", 1, os.getpid(), state, {"fast@cloud": "running"}, {"fast@cloud/fast": 3})
     (home / "status.json").write_bytes(msgspec.json.encode(status))
 
 

@@ -195,3 +195,13 @@ def test_whatever_happens_a_device_accounts_for_every_number_once(
     assert {first: got[first] for first in expected} == expected
     assert at == sum(map(len, written.values()))
     store.close()
+
+
+def test_after_a_take_over_the_earlier_generation_can_add_nothing(store: Downlink) -> None:
+    store.append(_mark(0), [_result(b"a")], keep=Keep.ALL, now_us=0)
+    store.fence("peir", 2)
+    store.fence("peir", 1)
+    with pytest.raises(PeerError, match="G530"):
+        store.append(_mark(1), [_result(b"b")], keep=Keep.ALL, now_us=0)
+    assert store.append(_mark(1, generation=2), [_result(b"b")], keep=Keep.ALL, now_us=0)
+    assert _payloads(_pending(store)) == [b"a", b"b"]

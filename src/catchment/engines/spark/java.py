@@ -84,7 +84,9 @@ def _candidates(environment: Mapping[str, str]) -> list[tuple[str, Path]]:
 
 def _start(java: Path, origin: str, environment: Mapping[str, str]) -> JavaRuntime | str:
     """Start `java` with what Spark will say to it; the runtime, or why it will not do."""
-    properties = _properties(java, environment)
+    # The way that Spark will, first: where that works, which is nearly everywhere, one start tells all.
+    whole = _properties(java, environment, _SPARK_ASKS)
+    properties = whole or _properties(java, environment)
     if properties is None:
         return f"{origin} ({java}) does not start"
     version = properties.get("java.version", "of an unknown version")
@@ -93,7 +95,8 @@ def _start(java: Path, origin: str, environment: Mapping[str, str]) -> JavaRunti
         return f"{origin} ({java}) is Java {version}"
     # Java knows its home better than its path does: `java` may be a link, or a version manager's script.
     home = Path(properties.get("java.home", java.parent.parent))
-    if _properties(home / "bin" / "java", environment, _SPARK_ASKS) is None:
+    is_same = whole is not None and (home / "bin" / "java").resolve() == java.resolve()
+    if not is_same and _properties(home / "bin" / "java", environment, _SPARK_ASKS) is None:
         home = write_shim(home, cache_directory(environment))
         if _properties(home / "bin" / "java", environment, _SPARK_ASKS) is None:
             return f"{origin} ({java}) lacks jdk.incubator.vector, and its starter in {home / 'bin'} does not run"

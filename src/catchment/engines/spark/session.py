@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from catchment.engines.spark.class_archive import using
 from catchment.engines.spark.java import use_java
 
 if TYPE_CHECKING:
@@ -49,10 +50,18 @@ def settings(cores: int) -> dict[str, str]:
 
 
 def start_session(
-    name: str, master: str = "local[*]", more: Mapping[str, str] | None = None, *, quick: bool = False
+    name: str,
+    master: str = "local[*]",
+    more: Mapping[str, str] | None = None,
+    *,
+    quick: bool = False,
+    java_options: Sequence[str] | None = None,
 ) -> SparkSession:
-    """A session, with a Java found or brought along. `quick` compiles less: for tests that live for seconds."""
-    use_java()
+    """A session, with a Java found or brought along. `quick` compiles less: for tests that live for seconds.
+
+    Its JVM uses the archive of classes that the set-up made, unless it is given `java_options` of its own.
+    """
+    runtime = use_java()
     # Spark's planner starts Python workers of its own, and asks only the environment which Python.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -63,9 +72,9 @@ def start_session(
     builder = SparkSession.Builder().appName(name).master(master)
     for key, value in {**settings(cores), **(more or {})}.items():
         builder = builder.config(key, value)
-    options = ["-Djava.net.preferIPv4Stack=true", "-XX:+UseSerialGC"] if quick else ["-Djava.net.preferIPv4Stack=true"]
+    options = ["-Djava.net.preferIPv4Stack=true", *(using(runtime) if java_options is None else java_options)]
     if quick:
-        options.append("-XX:TieredStopAtLevel=1")
+        options += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     builder = builder.config("spark.driver.extraJavaOptions", " ".join(options))
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
