@@ -114,9 +114,16 @@ class Device:
             self.process.wait()
 
     def stop(self, within_s: float = PROMPT_S) -> int:
+        """Once it has started: until then a signal ends it as it would end any process."""
+        self.wait_for_start()
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(within_s)
+
+    def wait_for_start(self) -> None:
+        process = self.process
+        assert process is not None
+        wait_until(lambda: any(line["pid"] == process.pid for line in self.events("started")))
 
     def said(self) -> str:
         return self.journal.read_text() if self.journal.exists() else ""

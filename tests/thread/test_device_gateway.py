@@ -145,6 +145,7 @@ def test_results_reach_a_device_that_is_killed_each_once(tmp_path: Path, gateway
             time.sleep(moments.uniform(0.0, 0.15))
         device.kill()
     device.start()
+    device.wait_for_start()
     wait_until(lambda: len(results_of(device)) >= len(sent))
     assert device.stop() == 0
     assert [tuple(row.values()) for row in results_of(device)] == sent

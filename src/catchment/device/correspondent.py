@@ -96,9 +96,10 @@ class Correspondent:
             times += self.exchange.uplink.wake_times(clocks)
         return min([at_us for at_us in times if at_us > clocks.reading_us], default=None)
 
-    def hurry(self) -> None:
-        """The device is about to stop: write now, whatever the policies say of gathering."""
+    def hurry(self) -> int:
+        """The device is about to stop: write as soon as may be, whatever batches wait for. Returns when."""
         self._at_once = self.exchange.uplink.is_leaving = True
+        return self._not_before_us
 
     def last_word(self, clocks: Clocks) -> bool:
         """Send what is left and a goodbye, in one message. Returns whether there is anybody to send it to."""

@@ -188,18 +188,23 @@ def _say_goodbye(agent: Agent, clock: Clock, inbox: _Inbox, within_s: float) -> 
     correspondent = agent.correspondent
     assert correspondent is not None
 
-    def wait() -> None:
-        while correspondent.is_waiting and clock.reading_us() < until_us:
+    def wait(at_least_until_us: int = 0) -> None:
+        while (correspondent.is_waiting or clock.reading_us() < at_least_until_us) and clock.reading_us() < until_us:
             for happened in inbox.wait(min(0.2, (until_us - clock.reading_us()) / 1e6)):
                 happened(agent)
 
     wait()
     left = agent.backlog() + 1
-    # As long as each exchange leaves less behind, there is a point in another.
-    while correspondent.exchange.is_connected and 0 < agent.backlog() < left and clock.reading_us() < until_us:
-        left = agent.backlog()
-        correspondent.hurry()
+    while agent.backlog() > 0 and (again_us := correspondent.hurry()) < until_us:
+        was_connected = correspondent.exchange.is_connected
+        # As long as each exchange leaves less behind, there is a point in another; and in another attempt to have one.
+        if was_connected and agent.backlog() >= left:
+            break
+        left = agent.backlog() if was_connected else left
+        wait(again_us)
         agent.correspond()
+        if not correspondent.is_waiting:
+            break
         wait()
     if agent.say_goodbye():
         wait()

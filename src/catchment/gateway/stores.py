@@ -60,7 +60,8 @@ def _salt() -> int:
 
 
 def _secret() -> str:
-    return secrets.token_urlsafe(32)
+    # Hexadecimal: one that began with a dash would be taken for an option by the command that it is given to.
+    return secrets.token_hex(32)
 
 
 class Stores:
