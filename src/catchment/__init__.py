@@ -66,6 +66,7 @@ from catchment.program.builtins import (
 )
 from catchment.program.builtins import round_ as round  # noqa: A004
 from catchment.program.clock_units import days, hours, instant, iso, microseconds, milliseconds, minutes, seconds
+from catchment.program.elements import Elements
 from catchment.program.expression import Expr, col, right, when
 from catchment.program.function import Function, function
 from catchment.program.places import Beat, CloudSite, DeviceSite
@@ -149,6 +150,7 @@ __all__ = [
     "Context",
     "DeviceSite",
     "Duration",
+    "Elements",
     "Expr",
     "Field",
     "Function",

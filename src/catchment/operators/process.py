@@ -41,7 +41,7 @@ class _Timer(NamedTuple):
     number: int  # by which its entries are known
 
 
-class _Known:
+class Known:
     """What the step remembers of a key."""
 
     __slots__ = ("forgetting", "group", "key", "latest", "sorts_as", "state", "timers")
@@ -63,7 +63,7 @@ class _Clock(NamedTuple):
     sorts_as: Any
     name: str
     number: int
-    known: _Known
+    known: Known
 
 
 class Processed(Waiting):
@@ -80,12 +80,12 @@ class Processed(Waiting):
         self._time = time_position(step.record)
         self._key_of = key_of(given, step.keys)
         self._sorts_as = sortable_key(given, step.keys)
-        self._known: dict[Key, _Known] = {}
+        self._known: dict[Key, Known] = {}
         self._schedule = Schedule(self._is_void)
         self._clocks: list[_Clock] = []
         self._clocks_max = 64
         # Timers on the clock that were set before there was one: whose, their name and their number.
-        self._unread: list[tuple[_Known, str, int]] = []
+        self._unread: list[tuple[Known, str, int]] = []
         # Groups in which something may be due although their watermark did not rise.
         self._touched: dict[Group, None] = {}
         self._number = 0
@@ -154,19 +154,19 @@ class Processed(Waiting):
     def _element(self, at: int, key: Key, group: Group, row: Row) -> None:
         known = self._known.get(key)
         if known is None:
-            known = _Known(key, self._sorts_as(key), group, self._kind.state_type(), at)
+            known = Known(key, self._sorts_as(key), group, self._kind.state_type(), at)
         context = Context(key, Instant(at), self._now())
         if self._call(known, context, row, self._on_element, self._kind.element_type.of(row)):
             known.latest = max(known.latest, at)
             if not context.forgotten:
                 self._forget_later(known)
 
-    def _fire(self, known: _Known, name: str, at: int) -> None:
+    def _fire(self, known: Known, name: str, at: int) -> None:
         del known.timers[name]
         context = Context(known.key, Instant(at), self._now())
         self._call(known, context, (*known.key, name), self._on_timer, name)
 
-    def _call(self, known: _Known, context: Context, row: Row, body: Callable[..., Any], given: Any) -> bool:
+    def _call(self, known: Known, context: Context, row: Row, body: Callable[..., Any], given: Any) -> bool:
         """Make a call, give what it returns, and keep what it changed; False if it failed."""
         state = self._copy(known.state)
         try:
@@ -188,7 +188,7 @@ class Processed(Waiting):
             self._wake(known, *wake)
         return True
 
-    def _wake(self, known: _Known, name: str, kind: str, moment: int | None) -> None:
+    def _wake(self, known: Known, name: str, kind: str, moment: int | None) -> None:
         """Set or cancel a timer."""
         before = known.timers.pop(name, None)
         if before is not None and before.kind == EVENT:
@@ -199,7 +199,7 @@ class Processed(Waiting):
         known.timers[name] = timer = _Timer(kind, moment, self.tracker.now(), self._number)
         self._enter(known, name, timer)
 
-    def _enter(self, known: _Known, name: str, timer: _Timer) -> None:
+    def _enter(self, known: Known, name: str, timer: _Timer) -> None:
         """Put a timer where it will be found when it is due."""
         if timer.kind == EVENT:
             place = (known.sorts_as, name)
@@ -211,7 +211,7 @@ class Processed(Waiting):
             heappush(self._clocks, _Clock(due, known.sorts_as, name, timer.number, known))
             self._sweep_clocks()
 
-    def _is_set(self, known: _Known, name: str, number: int) -> bool:
+    def _is_set(self, known: Known, name: str, number: int) -> bool:
         timer = known.timers.get(name)
         return timer is not None and timer.number == number and self._known.get(known.key) is known
 
@@ -231,18 +231,18 @@ class Processed(Waiting):
             self._clocks = sorted(live)
             self._clocks_max = 64 + 2 * len(live)
 
-    def _forget_later(self, known: _Known) -> None:
+    def _forget_later(self, known: Known) -> None:
         """See to it that the key is forgotten when it had no element for so long."""
         if self._step.ttl is not None and known.forgetting is None:
             self._number += 1
             self._forget_at(known, self._number)
 
-    def _forget_at(self, known: _Known, number: int) -> None:
+    def _forget_at(self, known: Known, number: int) -> None:
         known.forgetting = number
         at = known.latest + (self._step.ttl or 0)
         self._schedule.add(known.group, Happening(at, FORGET, (known.sorts_as,), number, known))
 
-    def _forget(self, known: _Known, at: int) -> None:
+    def _forget(self, known: Known, at: int) -> None:
         """Forget a key, unless it had an element since this was put on the schedule."""
         known.forgetting = None
         if known.latest + (self._step.ttl or 0) > at:
@@ -250,7 +250,7 @@ class Processed(Waiting):
         else:
             self._drop(known)
 
-    def _drop(self, known: _Known) -> None:
+    def _drop(self, known: Known) -> None:
         if self._known.get(known.key) is known:
             del self._known[known.key]
             entries = sum(timer.kind == EVENT for timer in known.timers.values()) + (known.forgetting is not None)
@@ -290,7 +290,7 @@ class Processed(Waiting):
         for saved_key, saved, latest, timers, forgetting in state["keys"]:
             key: Key = frozen(saved_key)
             held = load_state(saved, self._kind.state_type)
-            known = self._known[key] = _Known(key, self._sorts_as(key), self.grouping.of_key(key), held, latest)
+            known = self._known[key] = Known(key, self._sorts_as(key), self.grouping.of_key(key), held, latest)
             for name, *timer in timers:
                 known.timers[name] = _Timer(*timer)
                 self._enter(known, name, known.timers[name])

@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from types import CodeType, FunctionType
 from typing import Any, ClassVar, Generic, TypeVar, dataclass_transform
 
 import msgspec
 
 from catchment.errors import ProgramError, author_line
+from catchment.program.elements import Elements
 from catchment.program.function import EVERYWHERE, declare, reference_to, sites
 from catchment.program.plain import plain
 from catchment.program.site import Site
@@ -121,6 +123,14 @@ class Process(Generic[E, O, S]):
                 fix="define on_element(self, element, state, context)",
                 at=author_line(),
             )
+        if cls.on_elements is not Process.on_elements and names(cls, "wake_after"):
+            raise ProgramError(
+                "C178",
+                f"{cls.__name__} has on_elements, and sets timers on the clock",
+                why="on_elements takes each key through many elements at once, and the clock would tick between them",
+                fix="use context.wake with a moment of event time, or leave on_elements out",
+                at=author_line(),
+            )
         _check_state(cls.state_type)
         given = {**values, **parameters}
         object.__setattr__(
@@ -148,6 +158,25 @@ class Process(Generic[E, O, S]):
     def on_timer(self, timer: str, state: S, context: Context) -> Iterable[O] | None:
         """A timer that was set is due."""
         return None
+
+    def on_elements(self, elements: Elements) -> None:
+        """What `on_element` does, for many elements of many keys at once: optional, for where elements come in batches.
+
+        From a key's state before its elements to its state after them, this stands for all calls of `on_element`, and
+        of `on_timer` where a timer would be due before one of the elements; those still set afterwards are called as
+        ever. If it raises, the elements are taken one by one. A class that defines it uses no timers on the clock.
+        """
+
+
+def names(kind: type[Process[Any, Any, Any]], name: str) -> bool:
+    """Whether the methods of a class name this."""
+    methods = [thing for base in kind.__mro__ for thing in vars(base).values() if isinstance(thing, FunctionType)]
+    return any(_names(method.__code__, name) for method in methods)
+
+
+def _names(code: CodeType, name: str) -> bool:
+    inner = [const for const in code.co_consts if isinstance(const, CodeType)]
+    return name in code.co_names or any(_names(each, name) for each in inner)
 
 
 def _is_class_variable(name: str, said: Any) -> bool:

@@ -71,4 +71,4 @@ def test_what_is_meant_to_be_vectorised_is() -> None:
     for seed in range(40):
         drawn = vector_graph(random.Random(seed))
         kinds |= {type(drawn.vertex(name).step).__name__ for name in Batches(drawn).engine.vectorised}
-    assert kinds >= {"Aggregated", "Running", "Where", "KeyBy"}
+    assert kinds >= {"Aggregated", "Running", "Processed", "Where", "KeyBy"}

@@ -8,7 +8,8 @@ from typing import Any
 import catchment as cm
 from catchment.plan.graph import Graph, graph_of
 from catchment.testing import alone
-from tests.unit.edge.generated_records import Fix
+from tests.unit.edge.generated_records import Busy, Fix
+from tests.unit.spark.vector_processes import Stays, StaysAtOnce, Timely
 
 KEYS = ((), (Fix.user,), (Fix.place,), (Fix.device,), (Fix.user, Fix.place), (Fix.tag, Fix.flag))
 SPEED: Any = Fix.speed
@@ -38,6 +39,14 @@ def _step(draw: random.Random, left: Any) -> Any:
         stream = stream.where(N / Fix.place > -1.0)
     keys = draw.choice(KEYS)
     keyed = stream.key_by(*keys) if keys else stream
+    if keys and draw.random() < 0.4:
+        kind = draw.choice((Busy, Timely, Stays, StaysAtOnce))
+        return keyed.process(
+            kind(gap=draw.choice((0, 3, 20))),
+            order=draw.choice(("event_time", "event_time", "event_time", "arrival")),
+            closing=cm.Closing(**_closing(draw)),
+            ttl=draw.choice((None, None, *map(cm.microseconds, (1, 10, 40)))),
+        )
     chosen = {name: AGGREGATES[name]() for name in draw.sample(sorted(AGGREGATES), draw.choice((1, 2, 4)))}
     if draw.random() < 0.6:
         size = draw.choice((1, 4, 12, 60))

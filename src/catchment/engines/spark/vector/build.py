@@ -5,6 +5,7 @@ from __future__ import annotations
 from catchment.engines.spark.vector.aggregates import vectorised
 from catchment.engines.spark.vector.flow import VectorStep
 from catchment.engines.spark.vector.keys import NUMBERED
+from catchment.engines.spark.vector.process import VectorProcess
 from catchment.engines.spark.vector.running import VectorRunning
 from catchment.engines.spark.vector.stateless import VectorMap, VectorPassing, VectorSelect, VectorWhere
 from catchment.engines.spark.vector.windows import VectorWindows
@@ -35,6 +36,8 @@ def vector_step(vertex: Vertex, given: tuple[Schema, ...]) -> VectorStep | None:
             return VectorMap(step, given[0])
         case steps.Running() as step if _keyed(step.keys, given[0]) and vectorised(step.aggregates, given[0]):
             return VectorRunning(step, given[0])
+        case steps.Processed() as step if _keyed(step.keys, given[0]):
+            return VectorProcess(step, given[0])
         case steps.Aggregated(window=TimeWindow() as window) as step if not window.closing.keep:
             if _keyed(step.keys, given[0]) and vectorised(step.aggregates, given[0]):
                 return VectorWindows(step, given[0])

@@ -19,10 +19,14 @@ from catchment.program.steps import Order
 
 @dataclass(slots=True)
 class Released:
-    """`rows` in the order in which they are taken, each at the place where it is; the group of each by number."""
+    """`rows` in the order in which they are taken, each at the place where it is; the group of each by number.
+
+    `moment` is the control that released each, by number; of what is taken as it comes, the one that follows.
+    """
 
     rows: Rows
     group: Array
+    moment: Array
     late: Rows
     followed: Followed
 
@@ -44,7 +48,8 @@ class VectorRelease:
         followed = self.waiting.follow(flow, field)
         rows = flow.rows
         if not self._in_order:
-            return Released(rows, followed.group, rows.take(np.zeros(0, np.int64)), followed)
+            following = np.searchsorted(followed.moments.places, rows.place)
+            return Released(rows, followed.group, following, rows.take(np.zeros(0, np.int64)), followed)
         behind = rows.at < followed.closed
         late = rows.take(np.zeros(0, np.int64))
         group = followed.group
@@ -64,9 +69,9 @@ class VectorRelease:
             self._pending = rows.take(~out)
             rows, group, moment = rows.take(out), group[out], moment[out]
         order = np.lexsort((rows.place, _device_ranks(rows), rows.at, moment))
-        rows, group = rows.take(order), group[order]
-        rows.place = followed.moments.places[moment[order]]
-        return Released(rows, group, late, followed)
+        rows, group, moment = rows.take(order), group[order], moment[order]
+        rows.place = followed.moments.places[moment]
+        return Released(rows, group, moment, late, followed)
 
     def snapshot(self) -> Any:
         """As plain data."""
