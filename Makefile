@@ -16,7 +16,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check check-lint check-format check-mypy check-pyright check-tidy bench docs simulate fuzz soak clean distclean
+.PHONY: help setup demo test check check-lint check-format check-mypy check-pyright check-tidy bench bench-sonora docs simulate fuzz soak clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ check-tidy: setup
 
 bench: setup ## benchmarks: all, or NAME=x; QUICK=1 for a smaller input
 	@$(PY) -m bench $(if $(filter-out 0,$(QUICK)),--quick) $(NAME)
+
+bench-sonora: setup ## the benchmarks that stand beside Sonora's section 5, and one report of them; QUICK=1 for smaller ones
+	@$(PY) -m bench.sonora $(if $(filter-out 0,$(QUICK)),--quick) $(ARGS)
 
 docs: setup ## writes the pages of docs/reference that are made from the code
 	@$(PY) tools/reference.py
