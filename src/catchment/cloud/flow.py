@@ -31,6 +31,9 @@ OPTION = "batch_target_ms"
 """The option of the source that says how long a batch should last; without it, batches are bounded by bytes alone."""
 PAUSE = "pause"
 """The option that names a file: while it is there, no batch begins. So a query can be stopped between two batches."""
+COPY = "copy"
+"""The option that names a file: the last range that was given out, as [start, end]. Spark's own note of it may be
+damaged; see `checkpoint`."""
 FIRST_BYTES = 4 << 20
 """What the first batch of a query may take, before anything was measured."""
 _FIXED_SHARE = 0.25
@@ -185,6 +188,7 @@ class _PacedStream(LogStream):
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         self._pause = Path(options[PAUSE]) if PAUSE in options else None
+        self._copy = Path(options[COPY]) if COPY in options else None
         self._admission = Admission(Pace(int(options[OPTION]) / 1000, most_bytes=self.bytes_max))
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
@@ -193,4 +197,8 @@ class _PacedStream(LogStream):
         self.bytes_max = self._admission.asked(start)
         end = super().latestOffset(start, limit)
         self._admission.gave(start, end, self.reportLatestOffset())
+        if self._copy is not None and end != start:
+            fresh = self._copy.with_suffix(".tmp")
+            fresh.write_text(json.dumps([start, end]))
+            fresh.replace(self._copy)
         return end

@@ -22,15 +22,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
 from catchment.cloud import lease, query, status
+from catchment.cloud.checkpoint import RANGE, mend
 from catchment.cloud.children import GatewayProcess
-from catchment.cloud.flow import OPTION, PAUSE
+from catchment.cloud.flow import COPY, OPTION, PAUSE
 from catchment.cloud.latency import Latency
 from catchment.cloud.publish import Publisher, Sink
 from catchment.cloud.sinks.downlink import DownlinkSink
 from catchment.cloud.sinks.quarantine import QuarantineSink
+from catchment.cloud.upgrade import Forms, upgrade
 from catchment.engines.spark.session import start_session
 from catchment.errors import ProgramError
 from catchment.gateway.journal import say
@@ -105,6 +108,8 @@ class Supervisor:
         self._draining = draining
         self._home = options.data / "programs" / plan.program
         self._restarts = 0
+        self._cloud_plan = plan
+        """With the schemas that what is in the log was written with before an upgrade."""
 
     def run(self) -> None:
         """Run until told to stop, then stop all that was started, queries at the end of a batch."""
@@ -183,25 +188,23 @@ class Supervisor:
                 one.running, one.trouble = None, "stopped"
 
     def _settle(self) -> None:
-        """Refuse a plan whose cloud part differs from the one whose state is here."""
-        path = self._home / "plan.json"
-        if path.exists():
-            known = document.read(path.read_bytes())
-            for part in self._plan.at(CLOUD):
-                old = next((p for p in known.parts if p.name == part.name), None)
-                if old is not None and _meaning(old) != _meaning(part):
-                    raise ProgramError(
-                        "E034",
-                        f"{part.name} is not what its state in {self._home} was made by",
-                        why="a step was added, removed or changed, and state of another step would give wrong results",
-                        fix="run it in a new --data directory, or go back to the program that was run here",
-                    )
-        fresh = path.with_suffix(".tmp")
-        fresh.write_bytes(document.write(self._plan))
-        fresh.replace(path)
+        """Go on from the state that is here, or refuse."""
+        path, forms = self._home / "plan.json", self._home / "forms.json"
+        known = document.read(path.read_bytes()) if path.exists() else None
+        kept = msgspec.json.decode(forms.read_bytes(), type=dict[str, Forms]) if forms.exists() else {}
+        made = upgrade(known, kept, self._plan)
+        if made.changed:
+            say("upgraded", program=self._plan.program, begins=made.began, ends=made.ended)
+        for old, new in made.renamed.items():
+            (self._home / old).rename(self._home / new)
+        self._cloud_plan = made.plan
+        for place, written in ((forms, msgspec.json.encode(made.forms)), (path, document.write(made.plan))):
+            fresh = place.with_suffix(".tmp")
+            fresh.write_bytes(written)
+            fresh.replace(place)
 
     def _query(self, part: Part, generation: int) -> _Query:
-        shipped = document.write(self._plan)
+        shipped = document.write(self._cloud_plan)
         quarantine = self._options.data / "quarantine" / "programs" / self._plan.program / part.name
         sinks: list[Sink] = [
             DownlinkSink(shipped, str(self._options.data), generation),
@@ -225,13 +228,19 @@ class Supervisor:
             one.start_at_s = now + min(RESTART_S_MAX, 0.5 * 2 ** (one.failures - 1))
             say("query_failed", part=one.part.name, error=one.trouble)
         if now >= one.start_at_s:
-            reader = f"{self._plan.program}.{one.part.name.replace('@', '.')}"
-            options = {"reader": reader, OPTION: str(self._options.batch_target_ms), PAUSE: str(self._home / PAUSED)}
-            frame = query.results(spark, self._plan, one.part, str(self._options.data / "log"), options)
-            checkpoint = str(self._home / one.part.name / "checkpoint")
+            home = self._home / one.part.name
+            home.mkdir(exist_ok=True)
+            mend(home / "checkpoint", home / RANGE)
+            options = {
+                "reader": f"{self._plan.program}.{one.part.name.replace('@', '.')}",
+                OPTION: str(self._options.batch_target_ms),
+                PAUSE: str(self._home / PAUSED),
+                COPY: str(home / RANGE),
+            }
+            frame = query.results(spark, self._cloud_plan, one.part, str(self._options.data / "log"), options)
             say("query_starts", part=one.part.name, failures=one.failures)
             one.running = query.start(
-                frame, one.part.name, checkpoint, one.publisher, every_ms=self._options.trigger_ms
+                frame, one.part.name, str(home / "checkpoint"), one.publisher, every_ms=self._options.trigger_ms
             )
 
     def _say(self, state: str, generation: int, queries: list[_Query]) -> None:
@@ -309,7 +318,3 @@ def check_runs(plan: Plan) -> None:
                     fix="deliver(...) the stream to devices",
                     at=vertex.line.source(),
                 )
-
-
-def _meaning(part: Part) -> list[tuple[str, object, object]]:
-    return [(vertex.id, vertex.step, vertex.inputs) for vertex in part.vertices]

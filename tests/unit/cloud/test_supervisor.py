@@ -51,15 +51,32 @@ def test_a_sink_that_cannot_be_run_is_refused_before_anything_starts() -> None:
         check_runs(cm.build(walks))
 
 
+class Best(cm.Record):
+    user: cm.Field[str] = cm.key(stamp="user")
+    at: cm.Field[cm.Instant] = cm.event_time()
+    found: cm.Field[float | None]
+
+
+def keeping(*, slowest: bool = False, faster_than: float = 1.0) -> cm.Program:
+    walks = program(faster_than=faster_than)
+
+    @walks.stream(at=cm.CLOUD)
+    def best(fast: cm.Stream[Fix]) -> cm.Stream[Best]:
+        found = cm.min(Fix.speed_mps) if slowest else cm.max(Fix.speed_mps)
+        return fast.key_by(Fix.user).state(Best, found=found)
+
+    return walks
+
+
 def test_state_of_another_program_is_not_taken_up(tmp_path: Path) -> None:
     home = tmp_path / "programs" / "walks"
     home.mkdir(parents=True)
     options = Options(tmp_path, port=1)
-    Supervisor(cm.build(program()), options, stopping=lambda: True)._settle()
-    changed = Supervisor(cm.build(program(faster_than=2.0)), options, stopping=lambda: True)
+    Supervisor(cm.build(keeping()), options, stopping=lambda: True)._settle()
+    changed = Supervisor(cm.build(keeping(slowest=True)), options, stopping=lambda: True)
     with pytest.raises(ProgramError, match="E034"):
         changed._settle()
-    Supervisor(cm.build(program()), options, stopping=lambda: True)._settle()
+    Supervisor(cm.build(keeping(faster_than=2.0)), options, stopping=lambda: True)._settle()
 
 
 def test_a_gateway_that_cannot_start_is_an_error(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ The results of a port are the same either way, and in the same order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 from catchment.engines.edge import EdgeEngine
@@ -80,11 +81,19 @@ class VectorEngine:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Remember that."""
-        for name, state in saved["vectors"].items():
+        """Remember that; what the graph has gained since begins anew, and what it has lost is forgotten."""
+        blank = self._blank
+        for name, state in _fitted(blank["vectors"], saved["vectors"]).items():
             self._steps[name].restore(state)
         if self._edge is not None:
-            self._edge.restore(saved["edge"])
+            edge = saved["edge"] or blank["edge"]
+            named = {part: _fitted(blank["edge"][part], edge[part]) for part in ("states", "time_context")}
+            self._edge.restore({**edge, **named})
+
+    @cached_property
+    def _blank(self) -> dict[str, Any]:
+        """What an engine of this graph remembers before it has taken anything."""
+        return VectorEngine(self._graph, self._outputs).snapshot()
 
     def _made(self) -> EdgeEngine:
         assert self._rest is not None
@@ -143,6 +152,11 @@ class VectorEngine:
                     engine.presence(Source(what[1], what[2]), what[3])
                 else:
                     engine.tick(what[1])
+
+
+def _fitted(blank: dict[str, Any], saved: dict[str, Any]) -> dict[str, Any]:
+    """What was saved of the steps that there are, and a beginning for the others."""
+    return saved if saved.keys() == blank.keys() else {name: saved.get(name, new) for name, new in blank.items()}
 
 
 def _vectorised(graph: Graph) -> dict[str, VectorStep]:
