@@ -93,7 +93,8 @@ class Enrolment:
         return token
 
     def enrol(self, token: str, *, device: str, kind: str = "", now_us: int) -> Given:
-        """Turn a token into a credential for `device` (the token's own name for it wins)."""
+        """Turn a token into a credential for `device` (the token's own name for it wins; it is given one if it has
+        none)."""
         self.write_down()
         with self._lock, self._database:
             self._database.execute("BEGIN IMMEDIATE")
@@ -108,7 +109,8 @@ class Enrolment:
                     fix="ask for a new one: catchment gateway token --user NAME",
                 )
             user, program, named, token_kind, _, used_by = row
-            name = named or device
+            # Of the token: shown again, because the answer was lost, it gives the same.
+            name = named or device or f"{user}-{_hash(token).hex()[:6]}"
             _check_name(name)
             there = self._database.execute(
                 "SELECT user, used, revoked_us FROM device WHERE device=?", (name,)

@@ -39,6 +39,14 @@ def test_a_token_becomes_a_credential_that_proves_device_and_user(store: Enrolme
     assert (proved.device, proved.user, proved.program, proved.kind) == ("phone-1", "ada", "peir", "android")
 
 
+def test_a_device_without_a_name_is_given_one_the_same_for_the_same_token(store: Enrolment) -> None:
+    token = _token(store)
+    given, again = (store.enrol(token, device="", now_us=1).device for _ in range(2))
+    assert given == again
+    assert given.startswith("ada-")
+    assert store.enrol(_token(store), device="", now_us=1).device != given
+
+
 def test_secrets_are_not_in_the_store(store: Enrolment, path: Path) -> None:
     token = _token(store)
     given = store.enrol(token, device="phone-1", now_us=1)
@@ -130,11 +138,12 @@ def test_quarantine_lasts_until_somebody_lifts_it(store: Enrolment, path: Path) 
 
 
 def test_names_that_could_be_mistaken_for_paths_are_refused(store: Enrolment) -> None:
-    for name in ("", "../x", "a/b", "x" * 121, "-flag", "a\nb"):
+    for name in (" ", "../x", "a/b", "x" * 121, "-flag", "a\nb"):
         with pytest.raises(PeerError, match="G525"):
             store.enrol(_token(store), device=name, now_us=1)
-    with pytest.raises(PeerError, match="G525"):
-        _token(store, user="a b")
+    for user in ("", "a b"):
+        with pytest.raises(PeerError, match="G525"):
+            _token(store, user=user)
 
 
 def test_the_store_survives_a_restart(path: Path) -> None:
