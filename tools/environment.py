@@ -19,7 +19,7 @@ import tempfile
 import venv
 from pathlib import Path
 
-EXTRAS = "cloud,gateway,dev"
+EXTRAS = "cloud,gateway,postgres,dev"
 ROOT = Path(__file__).resolve().parent.parent
 PIP_OLDEST = (22, 3)  # the first whose `--python` installs into another environment
 

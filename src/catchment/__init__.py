@@ -69,6 +69,7 @@ from catchment.program.clock_units import days, hours, instant, iso, microsecond
 from catchment.program.elements import Elements
 from catchment.program.expression import Expr, col, right, when
 from catchment.program.function import Function, function
+from catchment.program.mark import Mark
 from catchment.program.places import Beat, CloudSite, DeviceSite
 from catchment.program.process import Context, Process, State
 from catchment.program.program import Program
@@ -157,6 +158,7 @@ __all__ = [
     "Instant",
     "InternalError",
     "KeyedStream",
+    "Mark",
     "PeerError",
     "Process",
     "Program",

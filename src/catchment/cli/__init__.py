@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "run": "run a program: gateway, Spark and queries as one thing",
     "status": "say what runs in a data directory",
     "stop": "end what runs in a data directory, cleanly",
+    "table": "show what a program keeps as Parquet files",
     "doctor": "say what this machine has for Catchment, what is missing, and how to get it",
     "explain": "say how a program becomes its plan: its graph, each rewrite, its parts, and why",
     "device": "run a program's device part on this machine, and ask a running one",

@@ -51,6 +51,9 @@ def text(status: Status) -> str:
         lines.append(f"  {name}: {behind}; its last batch took {one.batch_bytes} bytes and {one.batch_ms} ms")
     for name, count in status.given.items():
         lines.append(f"  {name}: {count} results since its start{_age(status.latency.get(name))}")
+    for name, sink in status.sinks.items():
+        trouble = f"; in trouble: {sink.trouble}" if sink.trouble else ""
+        lines.append(f"  {name}: {sink.results} results kept, {sink.waiting} portions waiting{trouble}")
     return "\n".join(lines)
 
 

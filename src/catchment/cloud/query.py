@@ -20,6 +20,7 @@ from catchment.engines.spark.stages import Stages, cut
 from catchment.plan import document
 from catchment.plan.graph import Port
 from catchment.plan.physical import Part, Plan
+from catchment.program import steps
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,8 +31,26 @@ Publish = Callable[["DataFrame", int], None]
 
 
 def outputs_of(plan: Plan, part: Part) -> dict[str, Port]:
-    """What leaves a cloud part: sync streams toward devices, by name."""
-    return {name: plan.sync(name).source for name in part.outputs}
+    """What leaves a cloud part: sync streams toward devices by name, and what sinks keep."""
+    return {**{name: plan.sync(name).source for name in part.outputs}, **kept_by(plan, part)[1]}
+
+
+def kept_by(plan: Plan, part: Part) -> tuple[dict[str, str], dict[str, Port]]:
+    """The output that each sink of a part takes, and where outputs come from that nothing else gives.
+
+    Several sinks of one stream take one output, which is that of a delivery where there is one.
+    """
+    outputs = {plan.sync(name).source: name for name in part.outputs}
+    taken: dict[str, str] = {}
+    more: dict[str, Port] = {}
+    for vertex in part.vertices:
+        if isinstance(vertex.step, steps.Sink):
+            port = vertex.inputs[0]
+            name = outputs.setdefault(port, f"{port[0]}:{port[1]}")
+            taken[vertex.id] = name
+            if name not in part.outputs:
+                more[name] = port
+    return taken, more
 
 
 def results(spark: SparkSession, plan: Plan, part: Part, log: str, options: dict[str, str]) -> DataFrame:
@@ -43,7 +62,7 @@ def results(spark: SparkSession, plan: Plan, part: Part, log: str, options: dict
     packets = entries.mapInArrow(_spread(shipped, part.name), PACKETS)
     bucket = Bucket(partial(_running, shipped, part.name))
     found = packets.groupBy("bucket").transformWithState(bucket, RESULTS, "Append", "None")
-    return observe_results(found, part.outputs)
+    return observe_results(found, tuple(outputs_of(plan, part)))
 
 
 def start(frame: DataFrame, name: str, checkpoint: str, publish: Publish, *, every_ms: int) -> StreamingQuery:

@@ -14,6 +14,7 @@ import msgspec
 from catchment.cloud.flow import Standing
 from catchment.cloud.latency import Delay
 from catchment.cloud.lease import held, silence, standbys
+from catchment.cloud.publication import SinkStanding
 
 SILENT_S = 10.0
 """Who says nothing for so long is not said to run."""
@@ -36,6 +37,7 @@ class Status(msgspec.Struct):
     restarts: int = 0
     latency: dict[str, Delay] = msgspec.field(default_factory=dict)
     flow: dict[str, Standing] = msgspec.field(default_factory=dict)
+    sinks: dict[str, SinkStanding] = msgspec.field(default_factory=dict)
     standbys: list[int] = msgspec.field(default_factory=list)
     silent_s: float = 0.0
 

@@ -5,6 +5,7 @@
     data/programs/NAME/plan.json               what it runs
     data/programs/NAME/status.json             what it says of itself
     data/programs/NAME/PART/checkpoint         Spark's, per cloud part
+    data/programs/NAME/PART/results            what sinks outside have yet to take
 
 A query that fails starts again from its checkpoint, later each time. A gateway that dies is started again. When the
 supervisor dies, however it dies, the gateway and Spark end with it, and the next one goes on where this one was.
@@ -29,8 +30,9 @@ from catchment.cloud import lease, query, status
 from catchment.cloud.checkpoint import RANGE, mend
 from catchment.cloud.children import GatewayProcess
 from catchment.cloud.flow import COPY, OPTION, PAUSE
+from catchment.cloud.keeping import Keeping, keeping_of
 from catchment.cloud.latency import Latency
-from catchment.cloud.publish import Publisher, Sink
+from catchment.cloud.publish import Publisher, Store
 from catchment.cloud.sinks.downlink import DownlinkSink
 from catchment.cloud.sinks.quarantine import QuarantineSink
 from catchment.cloud.upgrade import Forms, upgrade
@@ -83,6 +85,7 @@ class Options:
 class _Query:
     part: Part
     publisher: Publisher
+    keeping: Keeping | None = None
     running: StreamingQuery | None = None
     failures: int = 0
     start_at_s: float = 0.0
@@ -132,7 +135,7 @@ class Supervisor:
             self._say("starting", held.generation, queries)
             spark = self._session()
             ending.callback(_quietly, spark.stop)
-            queries += [self._query(part, held.generation) for part in self._plan.at(CLOUD) if part.inputs]
+            queries += [self._query(spark, part, held.generation) for part in self._plan.at(CLOUD) if part.inputs]
             ending.callback(self._stop, queries)
             while not self._stopping():
                 if not self._draining():
@@ -186,6 +189,8 @@ class Supervisor:
             if one.running is not None:
                 _quietly(one.running.stop)
                 one.running, one.trouble = None, "stopped"
+            if one.keeping is not None:
+                one.keeping.close()
 
     def _settle(self) -> None:
         """Go on from the state that is here, or refuse."""
@@ -203,14 +208,16 @@ class Supervisor:
             fresh.write_bytes(written)
             fresh.replace(place)
 
-    def _query(self, part: Part, generation: int) -> _Query:
-        shipped = document.write(self._cloud_plan)
+    def _query(self, spark: SparkSession, part: Part, generation: int) -> _Query:
         quarantine = self._options.data / "quarantine" / "programs" / self._plan.program / part.name
-        sinks: list[Sink] = [
-            DownlinkSink(shipped, str(self._options.data), generation),
+        stores: list[Store] = [
+            DownlinkSink(document.write(self._cloud_plan), str(self._options.data), generation),
             QuarantineSink(str(quarantine)),
         ]
-        return _Query(part, Publisher(sinks))
+        keeping = keeping_of(spark, self._plan, part, self._home / part.name, quarantine, generation)
+        if keeping is None:
+            return _Query(part, Publisher(stores))
+        return _Query(part, Publisher(stores, keeping.outputs, keeping.output, keeping.more), keeping)
 
     def _keep(self, spark: SparkSession, one: _Query) -> None:
         if one.running is not None and one.running.isActive:
@@ -259,6 +266,7 @@ class Supervisor:
                 f"{one.part.name}/{name}": delay for one in queries for name, delay in one.latency.outputs().items()
             },
             flow={one.part.name: one.latency.flow for one in queries if one.latency.flow is not None},
+            sinks={name: how for one in queries if one.keeping for name, how in one.keeping.standings().items()},
         )
         status.write(self._home, said)
 
@@ -308,13 +316,11 @@ def check_runs(plan: Plan) -> None:
                 at=part.vertices[0].line.source(),
             )
         for vertex in part.vertices:
-            if isinstance(vertex.step, steps.Sink) and vertex.step.connector == steps.SURROUNDINGS:
-                continue  # the device's own
-            if isinstance(vertex.step, steps.Sink | steps.External):
+            if isinstance(vertex.step, steps.External):
                 raise ProgramError(
                     "E036",
                     f"{vertex.id}: {vertex.step.connector!r} cannot be run yet",
-                    why="this version reads the log and delivers to devices",
-                    fix="deliver(...) the stream to devices",
+                    why="this version reads what devices send to the log",
+                    fix="append it from a device: a stream at=cm.DEVICE, with a sensor",
                     at=vertex.line.source(),
                 )

@@ -102,6 +102,8 @@ def _through(tree: Any, change: _Change) -> Any:
         case tuple():
             items = [_through(item, change) for item in tree]
             return tree if all(new is old for new, old in zip(items, tree, strict=True)) else tuple(items)
+        case list():  # of an author's own options, which JSON gives as lists
+            return tuple([_through(item, change) for item in tree])
         case dict():
             return {name: _through(value, change) for name, value in tree.items()}
         case _:

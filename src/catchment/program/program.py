@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable
-from typing import Any, Literal, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeVar, cast, overload
 
 from catchment.errors import ProgramError, SourceLine, author_line
 from catchment.program import steps
@@ -17,15 +17,16 @@ from catchment.program.declared import Declared, Made
 from catchment.program.expression import Expr
 from catchment.program.function import Function
 from catchment.program.making.draft import Draft
+from catchment.program.mark import Mark
 from catchment.program.nodes import FieldRef
 from catchment.program.places import PLACES, Beat, CloudSite, DeviceSite
-from catchment.program.plain import plain
 from catchment.program.record import Record, _RecordMeta
 from catchment.program.reliability import Reliability
+from catchment.program.sinks import options_of
 from catchment.program.site import DEVICE, Site
 from catchment.program.stream import Stream, into_record
 from catchment.program.sync import Sync
-from catchment.program.types import STR
+from catchment.program.types import STR, Duration
 
 R = TypeVar("R", bound=Record)
 S = TypeVar("S", bound=Stream[Any])
@@ -148,14 +149,43 @@ class Program:
         self.outputs.append(made)
         return Stream(made)
 
+    @overload
+    def sink(
+        self,
+        stream: Stream[Any],
+        connector: Literal["parquet"],
+        *,
+        path: str,
+        by: Expr[Any] | str | Sequence[Expr[Any] | str] = ...,
+        every: Duration = ...,
+    ) -> None: ...
+    @overload
+    def sink(
+        self,
+        stream: Stream[Any],
+        connector: Literal["postgres"],
+        *,
+        url: str,
+        table: str,
+        keep: Literal["all", "latest"] = ...,
+        every: Duration = ...,
+    ) -> None: ...
+    @overload
+    def sink(
+        self, stream: Stream[R], connector: Literal["callback"], *, function: Function[[tuple[R, ...], Mark], None]
+    ) -> None: ...
+    @overload
+    def sink(self, stream: Stream[Any], connector: Literal["surroundings"]) -> None: ...
     def sink(self, stream: Stream[Any], connector: str, **options: Any) -> None:
-        """Keep results outside: `sink(trips, "parquet", path=...)`, "postgres", or "callback".
+        """Keep results outside: as files that readers can trust, as a table, or by calling a function of yours.
 
         On a device, `sink(inferred, "surroundings")` says what is around it: sampling rules go by the latest value of
         `indoors`, `metered`, `battery_low` and `battery_level` among the record's fields.
         """
         at = author_line()
-        held = {name: plain(_reference(options[name]), f"sink({name}=)", at) for name in sorted(options)}
+        self.name_of(stream, at)
+        held = options_of(connector, stream.schema, options, at)
+        self._refuse_shared(connector, held, at)
         made = Declared(
             steps.Sink(connector, held),
             ((stream.declared, stream.port),),
@@ -262,6 +292,20 @@ class Program:
                 )
         return found
 
+    def _refuse_shared(self, connector: str, held: dict[str, Any], at: SourceLine) -> None:
+        for known in (made.step for made in self.outputs):
+            if not isinstance(known, steps.Sink) or known.connector != connector:
+                continue
+            for name in ("path", "table"):
+                if name in held and all(known.options.get(one) == held.get(one) for one in (name, "url")):
+                    raise ProgramError(
+                        "C298",
+                        f"two streams are kept in {held[name]}",
+                        why="a folder or a table holds the results of one stream, and says how far they go",
+                        fix=f'give one of them a {name} of its own: {name}="{held[name].rstrip("/")}_2"',
+                        at=at,
+                    )
+
     def _adopt(self, declared: Declared, name: str, site: Site) -> None:
         if declared.stream is not None:
             return
@@ -277,11 +321,6 @@ class Program:
 def stream_site(stream: Stream[Any]) -> Site | None:
     """Where a stream is made."""
     return stream.declared.site
-
-
-def _reference(option: Any) -> Any:
-    """A declared function that a sink calls is held by its reference."""
-    return option.reference if isinstance(option, Function) else option
 
 
 def record_of(hint: Any, function: Callable[..., Any]) -> type[Record] | None:

@@ -44,9 +44,13 @@ def test_a_region_is_planned_and_not_run() -> None:
     check_runs(cm.build(program(cm.CLOUD)))
 
 
-def test_a_sink_that_cannot_be_run_is_refused_before_anything_starts() -> None:
+def test_a_source_that_cannot_be_run_is_refused_before_anything_starts() -> None:
     walks = program()
-    walks.sink(walks.streams["fast"], "parquet", path="somewhere")
+
+    @walks.stream(at=cm.CLOUD)
+    def bought(cloud: cm.CloudSite) -> cm.Stream[Fix]:
+        return cloud.read(Fix, "kafka", topic="fixes")
+
     with pytest.raises(ProgramError, match="E036"):
         check_runs(cm.build(walks))
 

@@ -120,10 +120,10 @@ def test_a_run_is_asked_by_stream_by_step_and_by_delivery() -> None:
         return fixes.key_by(Fix.user).state(n=cm.count())
 
     program.deliver(totals, by=cm.col("user"))
-    program.sink(totals, "callback")
+    program.sink(totals, "parquet", path="kept/")
     ran = run(program, [fix(1, speed_mps=2.0), fix(2, speed_mps=0.0), fix(3, "bob", speed_mps=3.0)])
     assert ran.records("fixes", Fix) == [fix(1, speed_mps=2.0), fix(3, "bob", speed_mps=3.0)]
-    assert ran["totals"] == ran["deliver_totals"] == ran["callback_totals"] == ran["deliver_totals/deliver"]
+    assert ran["totals"] == ran["deliver_totals"] == ran["parquet_totals"] == ran["deliver_totals/deliver"]
     assert ran["totals"] == [{"user": "ada", "at": 1, "n": 1}, {"user": "bob", "at": 3, "n": 1}]
     assert [result.source for result in ran.results("totals")] == [Source("", "ada"), Source("", "bob")]
     assert [(failure.step, failure.reason) for failure in ran.failures] == [("fixes/where", "division by zero")]

@@ -5,14 +5,16 @@ A line has the step (or stream), the reason, and what was given. A replay writes
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from catchment.engines.spark.buckets import QUARANTINE
 from catchment.engines.spark.results import Results
+from catchment.gateway.log.files.disk import LocalDisk
 
 
 @dataclass(frozen=True)
@@ -27,16 +29,12 @@ class QuarantineSink:
 
     def append(self, output: str, part: int, epoch: int, upto: str, results: Results) -> None:
         """The failures of one task of an epoch."""
-        folder = Path(self.directory)
-        folder.mkdir(parents=True, exist_ok=True)
-        lines = [
-            msgspec.json.encode({"step": step, "reason": reason, "given": given, "upto": upto})
-            for step, reason, given in results
-        ]
-        path = folder / f"{epoch:012d}-{part:04d}.jsonl"
-        fresh = path.with_suffix(".tmp")
-        with fresh.open("wb") as file:
-            file.write(b"".join(line + b"\n" for line in lines))
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        lines = [{"step": step, "reason": reason, "given": given, "upto": upto} for step, reason, given in results]
+        keep_lines(self.directory, f"{epoch:012d}-{part:04d}", lines)
+
+
+def keep_lines(directory: str, name: str, lines: Sequence[dict[str, Any]]) -> None:
+    """A file of lines, on the medium when this returns; the same name again is the same file again."""
+    disk = LocalDisk(Path(directory))
+    encoded = b"".join([msgspec.json.encode(line) + b"\n" for line in lines])
+    disk.replace(f"{name}.jsonl", encoded)

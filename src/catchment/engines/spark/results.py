@@ -29,14 +29,15 @@ class Results:
     """Results in the order in which they were numbered. Sized and iterable: each is (at, device, owner, row)."""
 
     def __init__(self, packets: Sequence[bytes], count: int) -> None:
-        self._packets = packets
+        self.packets = packets
+        """As they were made."""
         self._count = count
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[Any]:
-        for packet in self._packets:
+        for packet in self.packets:
             decoded = msgspec.msgpack.decode(packet)
             if isinstance(decoded, dict):
                 yield from Rows.from_plain(decoded)
@@ -47,7 +48,7 @@ class Results:
         """The same as columns."""
         kinds = [column.type for column in schema.fields]
         parts = []
-        for packet in self._packets:
+        for packet in self.packets:
             decoded = msgspec.msgpack.decode(packet)
             if isinstance(decoded, dict):
                 parts.append(Rows.from_plain(decoded))

@@ -12,10 +12,11 @@ from catchment.plan.wiring import Wiring
 from catchment.program import steps
 from catchment.program.function import declared
 from catchment.program.sampling import DEVICE_CONTEXT, INFERRED
+from catchment.program.sinks import CALLBACK, PARQUET, POSTGRES
 from catchment.program.site import Site
 
-_CLOUD_SINKS = frozenset({"parquet", "postgres", "kafka", "delta"})
-"""Sinks that Spark writes."""
+_CLOUD_SINKS = frozenset({PARQUET, POSTGRES, CALLBACK})
+"""Sinks that Spark's executors write."""
 
 
 def check(graph: Graph) -> Iterator[ProgramError]:

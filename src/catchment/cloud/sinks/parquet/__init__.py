@@ -1,0 +1,1 @@
+"""Results as Parquet files under a list that says which of them count."""

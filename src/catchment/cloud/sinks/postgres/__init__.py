@@ -1,0 +1,1 @@
+"""Results as rows of a PostgreSQL table: copied, and marked, in one transaction."""
