@@ -36,7 +36,7 @@ from catchment.program.site import DEVICE
 from catchment.sync.codecs import available
 from catchment.sync.codecs.compress import COMPRESSIONS
 from catchment.sync.exchange import Exchange, Identity
-from catchment.sync.outbox import Outbox
+from catchment.sync.outbox import Health, Outbox, OutboxError
 
 
 class Device(NamedTuple):
@@ -61,6 +61,18 @@ def stored_plan(outbox: Outbox) -> StoredPlan | None:
     """The plan that this device ran last."""
     held = outbox.load_state(PLAN_KEY)
     return None if held is None else remembered.plan_of(held)
+
+
+def look_through(outbox: Outbox) -> OutboxError | None:
+    """Read all that a start reads. Damage that this comes upon is mended here, with what can be salvaged, and told."""
+    try:
+        stored_plan(outbox)
+        Memory(outbox.save_state, outbox.load_state).read()
+    except OutboxError as failure:
+        if failure.health is not Health.DAMAGED:
+            raise
+        return failure
+    return None
 
 
 def assemble(device: Device, plan: StoredPlan) -> Agent:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from catchment.device.agent import Agent
-from catchment.device.assembly import Device, assemble, stored_plan
+from catchment.device.assembly import Device, assemble, look_through, stored_plan
 from catchment.device.clock import Clock, SystemClock
 from catchment.device.control import Answer, Control, Question
 from catchment.device.correspondent import PLAN_PATH
@@ -124,6 +124,9 @@ def _run(settings: Settings, clock: Clock, journal: Journal, inbox: _Inbox) -> i
     http = Http(ca=settings.ca)
     outbox = _open_outbox(settings.data / OUTBOX)
     try:
+        damage = look_through(outbox)
+        if damage is not None:
+            journal.say("outbox damaged", why=damage.why, salvaged=str(outbox.salvaged))
         who = _identity(settings, http, journal, inbox)
         plan = None if who is None else _plan(settings, who, outbox, http, journal, inbox)
         if who is None or plan is None:

@@ -20,7 +20,7 @@ from catchment.gateway.log.entry import NO_INSTANT, Entry, Kind, joined
 from catchment.gateway.log.marks import ClockMark, DeviceMark
 from catchment.sync.frame import Ack, Beat, Data, Error, Frame, Hello
 from catchment.sync.parts import Epoch, Mark, Offset, Pressure
-from catchment.sync.receiver import Accept, Duplicate, Receiver
+from catchment.sync.receiver import SUPERSEDED, Accept, Duplicate, Receiver
 from catchment.sync.table import Watch
 
 PROMISE_US = 1_000_000
@@ -152,9 +152,11 @@ class Uplink:
         if marks or turn.decided is not None:
             answers.append(Ack(marks, self.offset(), pressure))
         for one in turn.refused:
-            # With a mark, sending from there on helps at once; without, the same bytes will be refused again.
-            retry_us = None if one.mark is None else 0
-            answers.append(Error(one.error.code, one.error.what, one.error.fix, retry_us, one.mark))
+            # With a mark, going on from there helps at once; without, the same bytes will be refused again.
+            is_over = one.error.code == SUPERSEDED
+            # Everything before is durable now, so that where the epoch ended will not change.
+            onward = self._receiver.mark(one.frame.stream, one.frame.epoch) if is_over else one.mark
+            answers.append(Error(one.error.code, one.error.what, one.error.fix, None if onward is None else 0, onward))
         return answers
 
     def refuse(self, turn: Turn, failure: CatchmentError) -> list[Frame]:

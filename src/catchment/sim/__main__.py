@@ -1,36 +1,47 @@
-"""One seed, or one script, looked at closely: `python -m catchment.sim 1234`, or `… script.json`.
+"""Seeds tried: `python -m catchment.sim --seeds 10000`; or looked at closely: `… 1234`, or `… script.json`.
 
-Says whether every promise held; if not, shrinks the script and shows the trace of what is left of it.
+Closely means: says whether every promise held; if not, shrinks the script and shows the trace of what is left of it.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
 import msgspec
 
+from catchment.sim.campaign import campaign
 from catchment.sim.script import Script, script_of
 from catchment.sim.shrink import shrink
 from catchment.sim.trial import attempt
 
 
 def main(words: list[str]) -> int:
-    """The status to end with: how many of the scripts broke something."""
-    broken = 0
-    for word in words:
-        script = script_of(int(word)) if word.isdigit() else msgspec.json.decode(Path(word).read_bytes(), type=Script)
-        trial = attempt(script)
-        if not trial.held:
-            broken += 1
-            _say(f"{trial.promise}\n  {trial.how}\nshrinking …\n")
-            trial = shrink(trial)
-        _say(f"{trial.report()}\ndigest:      {trial.digest}\n")
-    return broken
+    """The status to end with: 0 if everything held."""
+    parser = argparse.ArgumentParser("python -m catchment.sim", description="Seeds and scripts for the simulator.")
+    parser.add_argument("--seeds", type=int, default=0, metavar="N", help="try seeds 0 to N-1 on all cores")
+    parser.add_argument("scripts", nargs="*", metavar="SEED|FILE", help="look at these closely")
+    arguments = parser.parse_args(words)
+    broken = sum(not _look(word) for word in arguments.scripts)
+    if arguments.seeds:
+        broken += not campaign(arguments.seeds, _say)
+    return int(broken > 0)
+
+
+def _look(word: str) -> bool:
+    script = script_of(int(word)) if word.isdigit() else msgspec.json.decode(Path(word).read_bytes(), type=Script)
+    trial = attempt(script)
+    held = trial.held
+    if not held:
+        _say(f"{trial.promise}\n  {trial.how}\nshrinking …\n")
+        trial = shrink(trial)
+    _say(f"{trial.report()}\ndigest:      {trial.digest}\n")
+    return held
 
 
 def _say(text: str) -> None:
-    sys.stdout.write(text)
+    sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 

@@ -16,10 +16,12 @@ import random
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from catchment.sim.clock import Killed
 from catchment.sim.process import Process
+from catchment.sync.outbox import Aside
 
 STATES_KEPT = 12
 """So many states stay to go back to: a lying disk loses its last writes, and a backup is older than that."""
@@ -56,8 +58,22 @@ class DatabaseDisk:
         if self._states:
             connection.deserialize(self._states[-1].image)
         self._open = connection
-        self._apply_switches()
+        try:
+            self._apply_switches()
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            # Damaged beyond opening.
+            connection.close()
+            raise
         return connection
+
+    def set_aside(self) -> Aside:
+        """Put it out of the way, for another to begin in its place."""
+        image = self._states[-1].image if self._states else b""
+        self.wipe()
+        source = sqlite3.connect(":memory:", isolation_level=None)
+        if image:
+            source.deserialize(image)
+        return Aside("damaged", source)
 
     # -- what may happen to it -------------------------------------------------------------------------------------
 
@@ -109,12 +125,12 @@ class DatabaseDisk:
     def set_full(self, full: bool) -> None:
         """No page more than there are now; or as many as it takes."""
         self._full = full
-        self._apply_switches()
+        self._switch()
 
     def set_read_only(self, read_only: bool) -> None:
         """Nothing can be written."""
         self._read_only = read_only
-        self._apply_switches()
+        self._switch()
 
     @property
     def image(self) -> bytes | None:
@@ -145,6 +161,11 @@ class DatabaseDisk:
     def has_state(self) -> bool:
         """Whether anything was ever committed."""
         return bool(self._states)
+
+    def _switch(self) -> None:
+        """For what is open now, as far as it can be read."""
+        with suppress(sqlite3.DatabaseError, UnicodeDecodeError):
+            self._apply_switches()
 
     def _apply_switches(self) -> None:
         connection = self._open

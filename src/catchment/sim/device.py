@@ -8,6 +8,7 @@ outbox, the boot and wall clocks, the network. Everything it makes goes into the
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -23,8 +24,10 @@ from catchment.sim.link import Link
 from catchment.sim.network import Network
 from catchment.sim.process import Process
 from catchment.sync.exchange import Exchange
+from catchment.sync.frame import Data, Epoch, encode
 from catchment.sync.happening import Told, Trouble
 from catchment.sync.outbox import Health, Outbox, OutboxError
+from catchment.sync.receiver import SUPERSEDED
 from catchment.sync.session import Clocks, Identity
 
 READING = Schema(
@@ -182,6 +185,17 @@ class DeviceNode:
         self._observer.device_acted(self)
         self.kill()
 
+    @property
+    def is_joined(self) -> bool:
+        """Whether it has a connection on which it was welcomed."""
+        return self._link is not None and self._link.is_joined
+
+    def claim_the_future(self) -> None:
+        """Send, by a defect, a frame of an epoch that has not begun."""
+        if self._link is not None and self.outbox is not None and self.outbox.epoch is not None:
+            epoch = Epoch(self.outbox.epoch.counter + 1, b"too soon")
+            self._link.say(encode(Data(self.streams[0].name, epoch, 0, 0, b"", "none")))
+
     def clocks(self) -> Clocks:
         """What its clocks say now."""
         assert self.keeper is not None
@@ -201,8 +215,14 @@ class DeviceNode:
             None,
             fresh_nonce=lambda: self._luck.randbytes(8),
             connect=lambda: self.disk.connect(process),
+            set_aside=self.disk.set_aside,
         )
-        if outbox.epoch is None:
+        keeper: bytes | None = None
+        seen: bytes | None = None
+        # Damage may show only now: then the outbox is opened anew at the next attempt.
+        with suppress(OutboxError):
+            keeper, seen = outbox.load_state("timekeeper") or b"", outbox.load_state("seen") or b"\x90"
+        if outbox.epoch is None or keeper is None or seen is None:
             # A disk in trouble: a device's agent tries again after a while, and says so meanwhile.
             self._coverage.hit("device", f"outbox {outbox.health.value} at the start")
             outbox.close()
@@ -218,12 +238,12 @@ class DeviceNode:
         )
         self.outbox, self.exchange = outbox, exchange
         self.keeper = Timekeeper(
-            outbox.load_state("timekeeper") or b"",
+            keeper,
             boot=self.boot.session if self.boot is not None else b"",
             reading_us=self.reading_us(),
             wall_us=self.wall.now_us(),
         )
-        self.seen = _SEEN.decode(outbox.load_state("seen") or b"\x90")
+        self.seen = _SEEN.decode(seen)
         self._has_unread = True
         for stream in self.streams:
             policy = self._policies[stream.name]
@@ -371,4 +391,9 @@ class DeviceNode:
     def in_trouble(self, trouble: Trouble) -> None:
         """It was told what it did wrong."""
         self.troubles.append(trouble.code)
+        if trouble.code == SUPERSEDED:
+            # What the epoch that is over told of its losses is not known here, so some may be told again.
+            for stream in self.streams:
+                account = self._ledger.account(Name(self.name, stream.name, self.copy))
+                account.told_again = account.refused + account.given_up
         self._observer.said(self.place, f"was told {trouble.code}: {trouble.what}")

@@ -6,6 +6,7 @@ and downlink are SQLite and stay in memory for the whole world, as stores that m
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -73,7 +74,8 @@ class _Stores(Stores):
         self.options = options
         self.log = log
         self.enrolment = shared.enrolment
-        self.downlink = shared.downlink
+        # One store, and each process its own view of what is new in it.
+        self.downlink = copy.copy(shared.downlink)
         self.plans = Plans(disk)
         self.quarantine = aside
         self._disk = disk
@@ -122,6 +124,7 @@ class GatewayNode:
         self._tap = tap
         self._watch = watch
         self._grain_us = GRAIN_US
+        self._asleep_until_us = 0
 
     @property
     def is_up(self) -> bool:
@@ -142,6 +145,14 @@ class GatewayNode:
         process = Process(self.name, self._clock)
         self.process = process
         self._clock.after(0, lambda: self._begin(process), process.strand)
+        if self._asleep_until_us > self._clock.now_us:
+            process.stop(self._asleep_until_us - self._clock.now_us)
+
+    def sleep(self, for_us: int) -> None:
+        """Be suspended for so long, also where it is started anew meanwhile."""
+        self._asleep_until_us = max(self._asleep_until_us, self._clock.now_us + for_us)
+        if self.process is not None and self.process.alive:
+            self.process.stop(for_us)
 
     def set_grain(self, grain_us: int) -> None:
         """Have its chores wake up as rarely as that, in this life and later ones."""

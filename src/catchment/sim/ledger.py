@@ -55,6 +55,8 @@ class Account:
     """Elements that were not taken, or left out on purpose, as appends said."""
     uncertain: int = 0
     """Losses whose count may have been lost with a process, or may be counted although its append never returned."""
+    told_again: int = 0
+    """Losses that may have been reported twice, since an epoch was over before all of it had arrived."""
     is_lossy: bool = False
     """Whether the stream's policy may give up what was kept."""
 

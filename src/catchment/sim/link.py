@@ -110,6 +110,16 @@ class Link:
         self._plan_due()
         holder.acted()
 
+    @property
+    def is_joined(self) -> bool:
+        """Whether there is a connection on which the device was welcomed."""
+        return self._wire is not None and self._exchange.session.is_joined
+
+    def say(self, message: bytes) -> None:
+        """Send something that the exchange knows nothing of, if there is a connection."""
+        if self._wire is not None:
+            self._wire.send(message)
+
     def leave(self, sleep_us: int) -> None:
         """Say goodbye, and for how long."""
         wire = self._wire

@@ -144,6 +144,7 @@ KINDS: dict[str, tuple[int, tuple[int, int], tuple[int, int]]] = {
     "device's wall clock jumps": (3, (1, 1), (-72, 72)),
     "device's policy changes": (3, (1, 1), (1, 1)),
     "device's link is metered": (2, SHORT, (1, 1)),
+    "device claims the future": (2, (1, 1), (1, 1)),
     "device offline": (6, SHORT, (1, 1)),
     "device offline for long": (2, LONG, (0, 2)),
     "device's link is bad": (5, SHORT, (1, 4)),

@@ -24,7 +24,7 @@ from catchment.sim.database import DatabaseDisk
 from catchment.sim.device import READING, RESULTS, DeviceNode, StreamScript
 from catchment.sim.disk import MountedDisk, SafeDisk
 from catchment.sim.evidence import Evidence
-from catchment.sim.gateway import GRAIN_US, GatewayNode, SharedStores
+from catchment.sim.gateway import GRAIN_US, LIMITS, GatewayNode, SharedStores
 from catchment.sim.judge import judge
 from catchment.sim.ledger import Ledger
 from catchment.sim.medium import Medium
@@ -87,6 +87,8 @@ class World:
         """Whether no message was ever held up for longer than clocks allow for."""
         self.is_rotten = False
         self._lasting_us = 0
+        self._broken: Broken | None = None
+        """What a gateway was about to say that does not hold: raised inside a task of its, which nobody waits for."""
 
     # -- making it -------------------------------------------------------------------------------------------------
 
@@ -197,6 +199,8 @@ class World:
     def _pass(self, until_us: int) -> None:
         """Let time go on until then."""
         self.clock.run(until_us, EVENTS_MAX - self.clock.events)
+        if self._broken is not None:
+            raise self._broken
         if self.clock.events >= EVENTS_MAX:
             raise Broken(
                 "a world comes to rest", f"{EVENTS_MAX} events, and it is {self.clock.now_us - BEGIN_US} us old"
@@ -251,6 +255,7 @@ class World:
         stirred = False
         while self.clock.now_us < end_us:
             self._pass(self.clock.now_us + step_us)
+            self._start_what_is_down()
             if not stirred:
                 # Each device makes one more of everything, so that what it is owed is told.
                 stirred = True
@@ -265,6 +270,14 @@ class World:
                 self.set_pace(20)
             step_us = min(step_us * 2, 120 * SECOND_US)
         raise Broken("everything drains once all is well", self._what_is_left())
+
+    def _start_what_is_down(self) -> None:
+        """As service managers do: what was told to stop before all was healed may have ended only now."""
+        for gateway in self.gateways:
+            gateway.start()
+        for device in self.devices:
+            if not device.is_gone:
+                device.start()
 
     def _stir(self, device: DeviceNode) -> None:
         process = device.process
@@ -314,7 +327,12 @@ class World:
         self.trace.append(f"{(self.clock.now_us - BEGIN_US) / 1e6:12.6f} {who:12} {what}")
 
     def _answered(self, gateway: GatewayNode, body: bytes) -> None:
-        """A gateway is about to send: whatever it says is durable has to be."""
+        """A gateway is about to send: whatever it says is durable has to be, and what waits in it is bounded."""
+        service = gateway.service
+        if service is not None and service.pending_bytes() > LIMITS.pending_bytes + LIMITS.frame_bytes:
+            self._broken = self._broken or Broken(
+                "what waits in a gateway is bounded", f"{gateway.name} holds {service.pending_bytes()} bytes"
+            )
         for frame in decode_all(body):
             if isinstance(frame, Ack | Welcome):
                 for mark in frame.marks:
@@ -323,7 +341,7 @@ class World:
     def _check_durable(self, gateway: GatewayNode, mark: Mark) -> None:
         best = max([self.evidence.upto(name, mark) for name in self._names])
         if best < mark.upto:
-            raise Broken(
+            self._broken = self._broken or Broken(
                 "what is acknowledged is on the medium",
                 f"{gateway.name} says {mark.stream} of {mark.epoch} is durable up to {mark.upto}, and it is to {best}",
             )

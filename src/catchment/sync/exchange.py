@@ -36,6 +36,7 @@ from catchment.sync.frame import (
 from catchment.sync.happening import Happening, Noticed, PlanArrived, Told, Trouble, trouble
 from catchment.sync.intake import Intake
 from catchment.sync.outbox import Outbox, OutboxError
+from catchment.sync.receiver import SUPERSEDED
 from catchment.sync.session import Action, Clocks, Identity, Joined, Parted, Send, Session
 from catchment.sync.table import Watch
 from catchment.sync.uplink import Uplink
@@ -207,6 +208,8 @@ class Exchange:
             case Ack():
                 self.uplink.acknowledged(self.uplink.sender.acknowledged(frame.marks, now_us=clocks.reading_us))
                 return _told(frame.offset, frame.pressure)
+            case Error(code=code, mark=Mark() as mark) if code == SUPERSEDED:
+                return [trouble(frame), *self._superseded(mark)]
             case Error(mark=Mark() as mark):
                 retry_at_us = clocks.reading_us + frame.retry_after_us if frame.retry_after_us else None
                 self.uplink.sender.refused(mark, retry_at_us=retry_at_us)
@@ -215,6 +218,14 @@ class Exchange:
                 return self._plan(frame)
             case _:
                 return self._act(self.session.heard(frame, clocks), clocks)
+
+    def _superseded(self, ended: Mark) -> list[Happening]:
+        """An epoch is over: number what it has left anew. `due` sees the other epoch and greets with it."""
+        try:
+            self.outbox.supersede(ended)
+        except OutboxError as failure:
+            return [trouble(failure)]
+        return []
 
     def _act(self, actions: Sequence[Action], clocks: Clocks) -> list[Happening]:
         happenings: list[Happening] = []

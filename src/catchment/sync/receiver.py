@@ -28,6 +28,9 @@ from catchment.errors import PeerError
 from catchment.sync.frame import Beat, Data, Epoch, Hello, Mark
 from catchment.sync.table import Rule, Table, Watch
 
+SUPERSEDED = "S411"
+"""The code of a refusal that says that an epoch is over."""
+
 TABLE = Table(
     "receiver",
     ("unmet", "met"),
@@ -174,7 +177,7 @@ def _superseded(frame: Data, expected: int) -> PeerError:
         "S411",
         f"epoch {frame.epoch} of {frame.stream} has ended at {expected}",
         why="the sender has begun a later epoch since, which it does once this one is complete",
-        fix="restart the sender, so that it opens an epoch of its own",
+        fix="open another epoch, and number there what this one has left",
     )
 
 

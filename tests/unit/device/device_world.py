@@ -34,6 +34,7 @@ from catchment.sync.admission import Admission, Admit, Challenge
 from catchment.sync.codecs import codec
 from catchment.sync.frame import Beat, Data, Epoch, Frame, Hello, Pressure, Welcome, decode_all, encode_all
 from catchment.sync.outbox import Outbox
+from tests.unit.sync.outbox_world import image
 
 SECOND_US = 1_000_000
 MINUTE_US, HOUR_US, DAY_US = 60 * SECOND_US, 3600 * SECOND_US, 86_400 * SECOND_US
@@ -248,7 +249,7 @@ class World:
 
     def save(self) -> None:
         assert self.agent is not None
-        self.disk.image = self.agent.outbox.image()
+        self.disk.image = image(self.agent.outbox)
 
     def kill(self) -> None:
         self.save()

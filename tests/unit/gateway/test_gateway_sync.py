@@ -69,6 +69,18 @@ def test_a_missing_frame_is_asked_for(tmp_path: Path) -> None:
     tell(tmp_path, story)
 
 
+def test_new_numbers_of_an_epoch_that_is_over_are_refused_with_where_it_ended(tmp_path: Path) -> None:
+    async def story(place: Place) -> None:
+        phone = place.phone()
+        await phone.post(phone.data(0, 3))
+        before, phone.epoch = phone.epoch, Epoch(2, b"restored")
+        await phone.post(phone.data(0, 1))
+        error = only(Error, await phone.send(phone.data(3, 1, epoch=before)))
+        assert (error.code, error.mark, error.retry_after_us) == ("S411", Mark("peir/fixes", before, 3), 0)
+
+    tell(tmp_path, story)
+
+
 @pytest.mark.parametrize("failing", ["full", "broken"])
 def test_what_the_disk_did_not_take_is_not_acknowledged_and_taken_once_when_sent_again(
     tmp_path: Path, failing: str

@@ -19,6 +19,14 @@ def nonces() -> Callable[[], bytes]:
     return lambda: next(numbers).to_bytes(8, "big")
 
 
+def image(outbox: Outbox) -> bytes:
+    """The database as bytes, as a disk would hold it."""
+    opened = outbox._opened
+    assert opened is not None
+    opened.database.connection.execute("PRAGMA wal_checkpoint(FULL)")
+    return opened.database.connection.serialize()
+
+
 class Disk:
     """A disk that holds the last image, and one image per durable commit, to go back to."""
 
@@ -39,7 +47,7 @@ class Disk:
         return outbox
 
     def save(self, outbox: Outbox) -> None:
-        self.images.append(outbox.image())
+        self.images.append(image(outbox))
 
     def lose(self, commits: int) -> None:
         """A power cut that loses the tail, or a backup that is restored."""

@@ -165,6 +165,24 @@ def test_what_was_given_up_is_told_without_waiting() -> None:
     assert (data.count, data.gaps, data.lost, data.codec) == (0, (f.Gap(0, 3),), f.Lost(3), "none")
 
 
+def test_an_epoch_that_is_over_is_given_up_and_what_it_has_left_goes_out_under_another() -> None:
+    phone = Phone()
+    phone.joins()
+    phone.append(1, 2, 3)
+    phone.says()
+    ended = phone.outbox.epoch
+    assert ended is not None
+    (told,) = phone.hears(f.Error("S411", "over", retry_after_us=0, mark=f.Mark("fixes", ended, 1)))
+    assert isinstance(told, Trouble)
+    assert phone.says() == []
+    # The gateway has to hear of the other epoch first.
+    assert any(isinstance(one, Parted) for one in phone.exchange.due(phone.clocks))
+    phone.joins()
+    (data,) = [frame for frame in phone.says() if isinstance(frame, f.Data)]
+    assert (data.epoch, data.first, data.count) == (phone.outbox.epoch, 0, 2)
+    assert data.epoch != ended
+
+
 def test_a_refusal_with_a_mark_sends_back_and_one_with_a_time_waits() -> None:
     phone = Phone()
     phone.joins()

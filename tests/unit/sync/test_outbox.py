@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catchment.program.types import Row
-from catchment.sync.frame import Epoch, Mark
+from catchment.sync.frame import Epoch, Gap, Lost, Mark
 from catchment.sync.outbox import Appended, Outbox, Stamp
 from tests.unit.sync.outbox_world import BOOT, FIX, LATER_BOOT, OTHER, Disk, drain, put
 
@@ -237,3 +237,45 @@ def test_kill_nine_at_any_point_loses_nothing_that_was_committed_and_splits_no_s
     assert rows == [(n, n) for n in range(stored)]
     assert stored >= promised
     outbox.close()
+
+
+def test_what_an_ended_epoch_has_left_is_numbered_anew_before_what_came_later() -> None:
+    disk = Disk()
+    outbox = disk.open()
+    ended = outbox.epoch
+    assert ended is not None
+    put(outbox, 1, 2, 3, 4)
+    outbox.give_up("fixes", 2)
+    put(outbox, 5, stamp=LATER_BOOT)
+    disk.save(outbox)
+    outbox = disk.open()
+    put(outbox, 6)
+    put(outbox, 7, stream="others")
+    openings = outbox.openings
+    assert outbox.supersede(Mark("fixes", ended, 3))
+    assert outbox.openings == openings + 1
+    assert outbox.epoch is not None and outbox.epoch.counter == 3
+    put(outbox, 8)
+    runs = list(drain(outbox))
+    assert {run.epoch for run in runs} == {outbox.epoch}
+    assert [(run.first, run.upto, run.rows()) for run in runs] == [
+        (0, 1, [(4, 4)]),
+        (1, 4, [(5, 5)]),
+        (4, 6, [(6, 6), (8, 8)]),
+    ]
+    assert (runs[1].gaps, runs[-1].lost) == ((Gap(0, 2),), Lost(refused=2))
+    assert [run.rows() for run in drain(outbox, "others")] == [[(7, 7)]]
+    # The same answer comes for every frame that was under way.
+    assert not outbox.supersede(Mark("fixes", ended, 3))
+
+
+def test_an_epoch_of_this_very_start_that_has_ended_gives_way_to_another() -> None:
+    outbox = Disk().open()
+    ended = outbox.epoch
+    assert ended is not None
+    put(outbox, 1, 2, 3)
+    assert outbox.supersede(Mark("fixes", ended, 1))
+    assert outbox.epoch != ended
+    assert [(run.epoch, run.first, run.rows()) for run in drain(outbox)] == [(outbox.epoch, 0, [(2, 2), (3, 3)])]
+    assert not outbox.supersede(Mark("fixes", ended, 1))
+    assert not outbox.supersede(Mark("unheard of", ended, 1))

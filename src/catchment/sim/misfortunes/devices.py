@@ -9,7 +9,7 @@ import msgspec
 
 from catchment.program.sync import Batch, Metered
 from catchment.program.types import Duration
-from catchment.sim.clock import HOUR_US, SECOND_US
+from catchment.sim.clock import HOUR_US, MINUTE_US, SECOND_US
 from catchment.sim.device import DeviceNode
 from catchment.sim.misfortunes.striking import device_of, kind
 from catchment.sim.script import Misfortune
@@ -125,10 +125,10 @@ def _lives_twice(world: World, m: Misfortune) -> bool:
         other.power_off()
         other.is_gone = True
         world.excuse(other, "that copy was taken away")
-        world.release(device.name)
-        # Whoever sees to it starts what is left anew.
+        # What the other sent has arrived by then; whoever sees to it starts what is left anew.
+        world.clock.after(MINUTE_US, lambda: world.release(device.name))
         survivor.kill()
-        survivor.start()
+        world.clock.after(MINUTE_US, survivor.start)
 
     world.undo.append(settle)
     return True
@@ -215,4 +215,14 @@ def _metered(world: World, m: Misfortune) -> bool:
     exchange.metered(True)
     world.clock.after(0, lambda: device.change_policy(stream, waits), process.strand)
     world.later(m.for_us, lambda: device.exchange.metered(False) if device.exchange is not None else None)
+    return True
+
+
+@kind("device claims the future")
+def _claims_the_future(world: World, m: Misfortune) -> bool:
+    device = device_of(world, m)
+    process = device.process
+    if process is None or not process.alive or not device.is_joined:
+        return False
+    world.clock.after(0, device.claim_the_future, process.strand)
     return True

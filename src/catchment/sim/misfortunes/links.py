@@ -37,8 +37,7 @@ def _offline_long(world: World, m: Misfortune) -> bool:
     _link(world, device, Conditions(cut=True))
     world.set_pace(max(1, m.for_us // (40 * 4 * SECOND_US)))
     for gateway in world.gateways:
-        if gateway.process is not None and gateway.process.alive:
-            gateway.process.stop(max(SECOND_US, m.for_us - MINUTE_US))
+        gateway.sleep(max(SECOND_US, m.for_us - MINUTE_US))
     for other in world.devices:
         # The others sleep meanwhile, as this one may.
         asleep = other is not device or m.count == 0

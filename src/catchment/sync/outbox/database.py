@@ -280,6 +280,11 @@ def _opened(connect: Connect, disk_bytes_max: int | None) -> sqlite3.Connection:
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version={FORMAT}")
         connection.execute("COMMIT")
+        # A bit that rots in a column's name is no damage to SQLite: every statement that names it would fail for ever.
+        written = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")}
+        missing = {statement.strip() for statement in _TABLES.split(";") if statement.strip()} - written
+        if missing:
+            raise damaged(f"it has no longer what was made as {sorted(missing)[0]}")
         if disk_bytes_max is not None:
             (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
             connection.execute(f"PRAGMA max_page_count={max(disk_bytes_max // page_bytes, 1)}")

@@ -1,4 +1,4 @@
-"""A database that is open: its queue, inbox and register, and the epoch that this opening began.
+"""A database that is open: its queue, inbox and register, and the epoch that is under way.
 
 Promises: the new epoch is durable before anything can be appended to it; a database on which it cannot be begun is
 closed again.
@@ -23,7 +23,11 @@ class Opened:
     register: Register
     queue: Queue
     inbox: Inbox
-    epoch: Epoch
+
+    @property
+    def epoch(self) -> Epoch:
+        """What is appended now is numbered in this one."""
+        return self.register.epochs[self.queue.epoch]
 
     @classmethod
     def begin(cls, database: Database, nonce: bytes) -> Opened:
@@ -37,4 +41,4 @@ class Opened:
         except BaseException:
             database.close()
             raise
-        return cls(database, register, queue, Inbox(database, register), register.epochs[epoch])
+        return cls(database, register, queue, Inbox(database, register))

@@ -41,7 +41,8 @@ class Queue:
     def __init__(self, database: Database, register: Register, epoch: int) -> None:
         self._database = database
         self._register = register
-        self._epoch = epoch
+        self.epoch = epoch
+        """The number of the epoch that appends are of."""
         self._fills: dict[str, Fill] = {}
         self._bounds: dict[str, Bound] = {}
         self.reload()
@@ -60,11 +61,11 @@ class Queue:
 
     def checkpoint(self) -> Callable[[], None]:
         """What brings the memory back to now, for a transaction that does not end well."""
-        fills = {name: replace(fill) for name, fill in self._fills.items()}
+        fills, epoch = {name: replace(fill) for name, fill in self._fills.items()}, self.epoch
         restore_register = self._register.checkpoint()
 
         def restore() -> None:
-            self._fills = fills
+            self._fills, self.epoch = fills, epoch
             restore_register()
 
         return restore
@@ -175,7 +176,7 @@ class Queue:
         promised = self.promise(stream)
         promise_us = promised[1] if promised is not None and promised[0].counts_like(stamp) else None
         first = self._take_numbers(fill.id, len(packed), refused=len(packed) - fits)
-        epoch = self._epoch
+        epoch = self.epoch
         self._database.connection.executemany(
             "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
@@ -217,13 +218,67 @@ class Queue:
         forget(self._database.connection, fill, "epoch = ? AND number < ?", (epoch, mark.upto))
         # A receiver that is ahead of us has what a power cut took from here.
         following = max(row[0], mark.upto)
-        if mark.upto == following and epoch != self._epoch:
+        if mark.upto == following and epoch != self.epoch:
             write("DELETE FROM channel WHERE stream = ? AND epoch = ?", key)
         else:
             write("UPDATE channel SET acked = ?, next = ? WHERE stream = ? AND epoch = ?", (mark.upto, following, *key))
         return True
 
+    def renumber(self, ended: Mark, nonce: bytes) -> bool:
+        """An epoch is over at that mark, whatever is left of it: begin another, and number there what is left.
+
+        What was appended to later epochs of the stream moves along, so that the order stays; none of it was sent, since
+        epochs drain in order. Returns whether anything was left.
+        """
+        self.acknowledge(ended)
+        fill, over = self._fills.get(ended.stream), self._register.epoch_id(ended.epoch)
+        if fill is None or over is None:
+            return False
+        execute = self._database.connection.execute
+        channels = execute(
+            "SELECT epoch, next, acked, refused, dropped, thinned FROM channel "
+            "WHERE stream = ? AND epoch >= ? AND acked < next ORDER BY epoch",
+            (fill.id, over),
+        ).fetchall()
+        if not channels or channels[0][0] != over:
+            return False
+        self.epoch = self._register.new_epoch(nonce)
+        following, reasons = 0, [0, 0, 0]
+        for epoch, next_, acked, *counts in channels:
+            moved = self._move(fill.id, epoch, acked, following)
+            following += next_ - acked
+            # Of the epoch that is over, what was given up before the mark was told with what is there.
+            untold = next_ - acked - moved if epoch == over else sum(counts)
+            for index, count in enumerate(counts):
+                reasons[index] += min(count, untold)
+                untold -= min(count, untold)
+            execute("DELETE FROM channel WHERE stream = ? AND epoch = ?", (fill.id, epoch))
+        execute("INSERT INTO channel VALUES (?, ?, ?, 0, ?, ?, ?)", (fill.id, self.epoch, following, *reasons))
+        return True
+
     # -- how -----------------------------------------------------------------------------------------------------
+
+    def _move(self, stream: int, epoch: int, first: int, to: int) -> int:
+        """Number the entries of an epoch anew, in the present one: `first` becomes `to`. Returns how many there are."""
+        connection, moved = self._database.connection, 0
+        while entries := connection.execute(
+            "SELECT number, schema, stamp, reading_us, promise_us, row, seal FROM entry "
+            "WHERE stream = ? AND epoch = ? ORDER BY number LIMIT 1000",
+            (stream, epoch),
+        ).fetchall():
+            fresh = []
+            for number, schema, stamp, reading_us, promise_us, row, sealed in entries:
+                number_now, known = to + number - first, (schema, stamp, reading_us, row)
+                is_sound = sealed == seal(stream, epoch, number, *known)
+                # What rotted stays what it is, and is left out when its turn comes.
+                sealed_now = seal(stream, self.epoch, number_now, *known) if is_sound else -1
+                fresh.append((stream, self.epoch, number_now, schema, stamp, reading_us, promise_us, row, sealed_now))
+            connection.executemany("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", fresh)
+            connection.execute(
+                "DELETE FROM entry WHERE stream = ? AND epoch = ? AND number <= ?", (stream, epoch, entries[-1][0])
+            )
+            moved += len(entries)
+        return moved
 
     def _fill(self, name: str) -> Fill:
         fill = self._fills.get(name)
@@ -240,7 +295,7 @@ class Queue:
             "INSERT INTO channel VALUES (?, ?, ?, 0, ?, 0, ?) ON CONFLICT(stream, epoch) DO UPDATE SET "
             "next = next + excluded.next, refused = refused + excluded.refused, thinned = thinned + excluded.thinned "
             "RETURNING next",
-            (stream, self._epoch, count, refused, thinned),
+            (stream, self.epoch, count, refused, thinned),
         ).fetchone()
         return int(row[0]) - count
 
@@ -273,7 +328,7 @@ class Queue:
             return None
         if rest is not None:
             promise_us, stamp = rest.promise_us, self._register.stamps.get(rest.stamp)
-        elif epoch == self._epoch and fill.promise_stamp is not None:
+        elif epoch == self.epoch and fill.promise_stamp is not None:
             promise_us, stamp = fill.promise_us, self._register.stamps[fill.promise_stamp]
         else:
             return None

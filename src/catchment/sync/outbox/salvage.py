@@ -8,8 +8,9 @@ marks are carried over together or not at all, since one without the others woul
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -30,7 +31,26 @@ class Salvage(msgspec.Struct, frozen=True):
     state_kept: bool
 
 
-def set_aside(path: Path) -> Path:
+class Aside(NamedTuple):
+    """A damaged outbox that was put out of the way."""
+
+    name: str
+    source: sqlite3.Connection
+
+
+SetAside = Callable[[], Aside]
+
+
+def set_aside_at(path: Path) -> SetAside:
+    """A way to put the outbox at that path out of the way; the simulator passes its own, over memory."""
+    return lambda: _open_aside(_set_aside(path))
+
+
+def _open_aside(path: Path) -> Aside:
+    return Aside(path.name, sqlite3.connect(path, isolation_level=None))
+
+
+def _set_aside(path: Path) -> Path:
     """Move the files of an outbox out of the way, under a name that nothing has yet."""
     number = 1
     while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
@@ -43,9 +63,9 @@ def set_aside(path: Path) -> Path:
     return aside
 
 
-def salvage(aside: Path, fresh: Database) -> Salvage:
+def salvage(aside: Aside, fresh: Database) -> Salvage:
     """Carry over what can be read."""
-    source = sqlite3.connect(aside, isolation_level=None)
+    source = aside.source
     source.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
     try:
         with fresh.transaction() as into:

@@ -32,17 +32,23 @@ from catchment.sync.outbox.inbox import Result
 from catchment.sync.outbox.opened import Opened
 from catchment.sync.outbox.queue import Appended
 from catchment.sync.outbox.run import Position, Run, Stamp
-from catchment.sync.outbox.salvage import Salvage, salvage, set_aside
+from catchment.sync.outbox.salvage import Salvage, SetAside, salvage, set_aside_at
 
 
 class Outbox:
     """See the module. Make one with `Outbox.open`."""
 
     def __init__(
-        self, path: Path | None, connect: Connect, fresh_nonce: Callable[[], bytes], disk_bytes_max: int | None
+        self,
+        path: Path | None,
+        connect: Connect,
+        fresh_nonce: Callable[[], bytes],
+        disk_bytes_max: int | None,
+        set_aside: SetAside | None = None,
     ) -> None:
         self._path = path
         self._connect = connect
+        self._set_aside = set_aside
         self._fresh_nonce = fresh_nonce
         self._disk_bytes_max = disk_bytes_max
         self._bounds: dict[str, Bound] = {}
@@ -63,6 +69,7 @@ class Outbox:
         *,
         fresh_nonce: Callable[[], bytes],
         connect: Connect | None = None,
+        set_aside: SetAside | None = None,
         disk_bytes_max: int | None = None,
     ) -> Outbox:
         """Open or make the outbox at that path, and begin a new epoch with a nonce of 8 random bytes.
@@ -75,7 +82,8 @@ class Outbox:
             if path is None:
                 raise TypeError("an outbox has a path, or a way to connect")
             connect = connect_to(path)
-        outbox = cls(path, connect, fresh_nonce, disk_bytes_max)
+        set_aside = set_aside or (None if path is None else set_aside_at(path))
+        outbox = cls(path, connect, fresh_nonce, disk_bytes_max, set_aside)
         try:
             outbox._open()
         except OutboxError as failure:
@@ -201,6 +209,16 @@ class Outbox:
             # On a full disk there is ballast now; on any other `retry` is for later.
             return self.health is Health.FULL and self._retry(self._forget_acknowledged)
 
+    def supersede(self, ended: Mark) -> bool:
+        """The receiver met a later epoch, so this one is over at the mark: begin another for what is left of it.
+
+        Positions mean nothing after that, as after an opening. Returns whether anything was left.
+        """
+        with self.transaction():
+            moved = self._ready().queue.renumber(ended, self._fresh_nonce())
+        self.openings += moved
+        return moved
+
     def retry(self) -> None:
         """Try again what a troubled disk did not take: to forget what was acknowledged, to count what was given up.
 
@@ -284,11 +302,6 @@ class Outbox:
         with self._reading():
             return [] if self._opened is None else self._opened.inbox.results(stream, after, limit)
 
-    def image(self) -> bytes:
-        """The database as bytes, as a simulated disk would hold it."""
-        self._connection().execute("PRAGMA wal_checkpoint(FULL)")
-        return self._connection().serialize()
-
     def close(self) -> None:
         """Let go of the file. Nothing waits to be written."""
         if self._opened is not None:
@@ -316,10 +329,9 @@ class Outbox:
         return any(news)
 
     def _retry(self, action: Callable[[], bool]) -> bool:
-        try:
+        with suppress(OutboxError):
             return action()
-        except OutboxError:
-            return False
+        return False
 
     def _connection(self) -> sqlite3.Connection:
         return self._ready().database.connection
@@ -344,9 +356,9 @@ class Outbox:
 
     def _replace_damaged(self) -> None:
         """Set the damaged file aside and begin a new one with what can be read of it."""
-        if self._path is None:
-            raise damaged("and it has no path to be set aside at")
-        aside = set_aside(self._path)
+        if self._set_aside is None:
+            raise damaged("and it has no place to be set aside at")
+        aside = self._set_aside()
         fresh = self._database_at_path()
         self.salvaged = salvage(aside, fresh)
         self._begin(fresh)

@@ -280,7 +280,11 @@ class Partition:
             if torn > 0:
                 file.truncate(position)
                 self.repaired = Repaired(path, position, torn)
-            # The last blocks may be in the page cache only: our segment starts where they end, so they must stay.
+            # The last blocks may be in the page cache only, and our segment starts where they end: they must stay. If
+            # a sync of theirs failed, the kernel takes their pages for clean; written again, they are dirty.
+            behind = PAGE + opened.marked
+            if position > behind:
+                file.write(behind, self._disk.read(path, behind, position - behind))
             file.sync()
             file.write(segment.MARK_AT, segment.mark(end - this.base))
         finally:
