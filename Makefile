@@ -8,6 +8,7 @@ PY := $(VENV)/bin/python
 SEEDS ?= 1000
 MINUTES ?= 10
 INPUTS ?= 1000000
+PORT ?= 8080
 CODE := $(wildcard src tests examples bench tools)
 
 # What a shell happens to have set must not decide which code runs.
@@ -30,8 +31,8 @@ setup: ## the virtual environment, made or brought up to date; every other targe
 	echo "[set-up] fix: apt-get install python3-venv   (or: make PYTHON=/path/to/python3)"; \
 	exit 1
 
-demo: setup ## a program, running live
-	@$(VENV)/bin/catchment demo $(ARGS)
+demo: setup ## all of it at work: gateway, Spark, 60 simulated devices, and a page at PORT=8080 to watch them on
+	@$(VENV)/bin/catchment demo --port $(PORT) --data .build/demo $(ARGS)
 
 test: setup ## every test: units, contracts, transcripts, docs, tidiness, Spark, real processes
 	@echo "[test] units, contracts, transcripts, documents, tidiness, Spark and real processes"

@@ -22,7 +22,7 @@ import math
 import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import catchment as cm
 from catchment.device.sensors.recordings import Track
@@ -40,7 +40,11 @@ DRIVEN_MPS = ((0.35, 25.3 / 3.6), (0.4, 44.5 / 3.6), (0.25, 60.7 / 3.6))
 ACCELEROMETERS = 10
 """One phone in so many has one."""
 
+BETWEEN_TRACKS_US = 900_000_000
+"""A recorded track that is played again begins elsewhere than it ended: so much later it is another trip."""
+
 Sensors = dict[str, str]
+Row = tuple[Any, ...]
 
 
 class Moment(NamedTuple):
@@ -53,10 +57,11 @@ class Moment(NamedTuple):
 
 
 class Person:
-    """Somebody's habits."""
+    """Somebody's habits. `rests` is how long people stay where they are, as a share of what is usual."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, rests: float = 1.0) -> None:
         self.chance = chance
+        self.rests = rests
         self.home = _within(chance, RADIUS_M)
         self.work = _within(chance, CENTRE_M)
         self.walks_mps = max(0.9, chance.gauss(1.34, 0.15))
@@ -82,7 +87,7 @@ class Person:
         yield from self._stay(self.home, 1800)
 
     def _stay(self, place: tuple[float, float], seconds: float) -> Iterator[Moment]:
-        for _ in range(round(seconds)):
+        for _ in range(round(seconds * self.rests)):
             yield Moment(*place, "still", True)
 
     def _go(self, start: tuple[float, float], end: tuple[float, float]) -> Iterator[Moment]:
@@ -140,25 +145,34 @@ class Person:
 
 
 def devices(
-    count: int, seed: int, folder: Path, *, speed: str = "60", tracks: Path | None = None
+    count: int,
+    seed: int,
+    folder: Path,
+    *,
+    speed: str = "60",
+    tracks: Path | None = None,
+    numbers: Iterable[int] | None = None,
+    days: int = 1,
+    rests: float = 1.0,
 ) -> Iterator[tuple[str, str, Sensors]]:
     """So many phones: device, user, and of each sensor what to give to `--sensor NAME=…`.
 
     Sensor files are written to `folder`. `speed` is how many times faster than life they are played; `tracks` is a
-    folder of .gpx files that the first phones replay.
+    folder of .gpx files that the first phones replay. `numbers` are those of the phones to write, where others write
+    the rest. A day is lived `days` times, without nights.
     """
     recorded = sorted(tracks.glob("*.gpx")) if tracks is not None else []
-    for number in range(count):
+    for number in range(count) if numbers is None else numbers:
         device, user = f"phone-{number:03}", f"user-{number:03}"
         chance = random.Random(f"{seed}/{number}")
         place = folder / device
         place.mkdir(parents=True, exist_ok=True)
         if number < len(recorded):
-            _write_track(place, recorded[number], chance)
+            _write_track(place, recorded[number], chance, days)
             has_accelerometer = False
         else:
             has_accelerometer = number % ACCELEROMETERS == 0
-            write_day(place, Person(chance), chance, accelerometer=has_accelerometer)
+            write_day(place, Person(chance, rests), chance, accelerometer=has_accelerometer, days=days)
         played = f"speed={speed},sampled=true,then=done"
         names = {"gps": "gps", "gsm": "gsm", "battery": "battery"}
         sensors = {name: f"replay:{place / file}.csv,{played}" for name, file in names.items()}
@@ -166,12 +180,15 @@ def devices(
         yield device, user, sensors | {"accelerometer": shaken if has_accelerometer else "none"}
 
 
-def write_day(folder: Path, person: Person, chance: random.Random, *, accelerometer: bool = False) -> None:
+def write_day(
+    folder: Path, person: Person, chance: random.Random, *, accelerometer: bool = False, days: int = 1
+) -> None:
     """The sensor files of a day, and beside them the truth: the mode of each second outdoors."""
     gps, gsm, battery, truth = [], [], [], []
     shakes: list[tuple[int, float]] = []
     noise = [0.0, 0.0]
     level = chance.uniform(0.35, 1.0)
+    second = 0
     for second, moment in enumerate(person.day()):
         at = int(BEGIN) + second * 1_000_000
         noise = [0.97 * part + chance.gauss(0, 4.0 * 0.24) for part in noise]
@@ -193,12 +210,13 @@ def write_day(folder: Path, person: Person, chance: random.Random, *, accelerome
             shakes += _shakes(at, second, moment.mode, chance)
         elif accelerometer and second % 60 == 0:
             shakes.append((at, 1.0))
-    _write(folder / "gps.csv", "at,lat_deg,lon_deg,accuracy_m", gps)
-    _write(folder / "gsm.csv", "at,cell,signal_dbm", gsm)
-    _write(folder / "battery.csv", "at,level,charging", battery)
-    _write(folder / "truth.csv", "at,mode", truth)
+    lasts_us = (second + 1) * 1_000_000
+    _write(folder / "gps.csv", "at,lat_deg,lon_deg,accuracy_m", _again(gps, days, lasts_us))
+    _write(folder / "gsm.csv", "at,cell,signal_dbm", _again(gsm, days, lasts_us))
+    _write(folder / "battery.csv", "at,level,charging", _again(battery, days, lasts_us))
+    _write(folder / "truth.csv", "at,mode", _again(truth, days, lasts_us))
     if accelerometer:
-        _write(folder / "accelerometer.csv", "at,magnitude_g", shakes)
+        _write(folder / "accelerometer.csv", "at,magnitude_g", _again(shakes, days, lasts_us))
 
 
 _SWAY = {"walk": (0.28, 1.9), "bike": (0.06, 1.2), "car": (0.01, 0.4), "bus": (0.015, 0.4), "still": (0.004, 0.3)}
@@ -211,18 +229,19 @@ def _shakes(at: int, second: int, mode: str, chance: random.Random) -> Iterator[
         yield at + part * 1_000_000 // SHAKES_PER_S, round(1 + amplitude_g * math.sin(phase) + chance.gauss(0, 0.02), 3)
 
 
-def _write_track(folder: Path, path: Path, chance: random.Random) -> None:
+def _write_track(folder: Path, path: Path, chance: random.Random, days: int = 1) -> None:
     """A recorded track, moved to the day of the model; GSM and battery are generated."""
     points = list(_points(path))
     first = points[0][0]
     gps = [(int(BEGIN) + at - first, lat, lon, 5.0) for at, lat, lon in points]
     last_s = (points[-1][0] - first) // 1_000_000
     minutes = range(0, last_s + 1, 60)
-    _write(folder / "gps.csv", "at,lat_deg,lon_deg,accuracy_m", gps)
+    lasts_us = last_s * 1_000_000 + BETWEEN_TRACKS_US
+    _write(folder / "gps.csv", "at,lat_deg,lon_deg,accuracy_m", _again(gps, days, lasts_us))
     gsm = [(int(BEGIN) + s * 1_000_000, "recorded", round(-70 + chance.gauss(0, 2.0), 1)) for s in minutes]
-    _write(folder / "gsm.csv", "at,cell,signal_dbm", gsm)
+    _write(folder / "gsm.csv", "at,cell,signal_dbm", _again(gsm, days, lasts_us))
     battery = [(int(BEGIN) + s * 1_000_000, round(0.9 - s / 60 * 0.0012, 3), "false") for s in minutes]
-    _write(folder / "battery.csv", "at,level,charging", battery)
+    _write(folder / "battery.csv", "at,level,charging", _again(battery, days, lasts_us))
 
 
 def _points(path: Path) -> Iterator[tuple[int, float, float]]:
@@ -232,6 +251,13 @@ def _points(path: Path) -> Iterator[tuple[int, float, float]]:
         if isinstance(point, dict) and "time" in point:
             found.append((int(cm.instant(point["time"])), float(point["lat_deg"]), float(point["lon_deg"])))
     yield from ((at, round(lat, 6), round(lon, 6)) for at, lat, lon in sorted(set(found)))
+
+
+def _again(rows: list[Row], days: int, lasts_us: int) -> Iterator[Row]:
+    """The rows of a day, once for each day."""
+    for day in range(days):
+        for at, *read in rows:
+            yield (at + day * lasts_us, *read)
 
 
 def _write(path: Path, header: str, rows: Iterable[tuple[object, ...]]) -> None:

@@ -23,6 +23,7 @@ STEP_LINES = range(8, 15)
 """1.25 to 2.2 Hz: the pace of steps."""
 ENOUGH = 30
 """Of the 32 readings that a window has when none is missing: gaps look like oscillations."""
+MINUTE = cm.minutes(1)
 QUIET = cm.minutes(10)
 """A phone that is connected and says nothing for so long has nothing older to say."""
 
@@ -81,8 +82,15 @@ class SiteReport(cm.Record):
     inhaled_ug: cm.Field[float | None] = cm.field(step=0.001)
 
 
-def placed(inference: cm.Site = cm.DEVICE, speeds: list[list[float]] | None = None) -> cm.Program:
-    """The program with transport-mode inference at that site; `speeds` are trained tables instead of published ones."""
+def placed(
+    inference: cm.Site = cm.DEVICE,
+    speeds: list[list[float]] | None = None,
+    within: cm.Duration = MINUTE,
+) -> cm.Program:
+    """The program with transport-mode inference at that site; `speeds` are trained tables instead of published ones.
+
+    A reading waits on the phone for others to be sent with, but no longer than `within`.
+    """
     peir = cm.Program("peir")
 
     @peir.stream(at=cm.DEVICE)
@@ -100,14 +108,14 @@ def placed(inference: cm.Site = cm.DEVICE, speeds: list[list[float]] | None = No
     peir.sink(indoors, "surroundings")
     peir.sink(power, "surroundings")
 
-    @peir.stream(at=cm.DEVICE, sync=cm.Sync(batch=cm.Batch(records=100, within=cm.minutes(1))))
+    @peir.stream(at=cm.DEVICE, sync=cm.Sync(batch=cm.Batch(records=100, within=within)))
     def fixes(device: cm.DeviceSite) -> cm.Stream[Fix]:
         """Figure 2: slower on a low battery, not at all indoors; then what says nothing new is left out."""
         every = cm.adaptive(EVERY, slow_down=4, when=device.battery.low).unless(device.indoors)
         good = device.sensor(Fix, "gps", every=every).where(Fix.accuracy_m <= 20)
         return good.key_by(Fix.user).moved(by=cm.metres(10))
 
-    @peir.stream(at=cm.DEVICE, sync=cm.Sync(batch=cm.Batch(records=1000, within=cm.minutes(1))))
+    @peir.stream(at=cm.DEVICE, sync=cm.Sync(batch=cm.Batch(records=1000, within=within)))
     def shakes(device: cm.DeviceSite) -> cm.Stream[Shake]:
         """Five times a second, where a phone has an accelerometer."""
         every = cm.adaptive(cm.seconds(0.2), slow_down=4, when=device.battery.low).unless(device.indoors)
@@ -127,7 +135,7 @@ def placed(inference: cm.Site = cm.DEVICE, speeds: list[list[float]] | None = No
         sway_g = cm.round_to(2.0 * strongest / Strides.count.cast(float), 0.001)
         return strides.where(Strides.count >= ENOUGH).select(Evidence, lat_deg=None, lon_deg=None, gait_g=sway_g)
 
-    @peir.stream(at=inference, sync=cm.Sync(batch=cm.Batch(records=100, within=cm.minutes(1))))
+    @peir.stream(at=inference, sync=cm.Sync(batch=cm.Batch(records=100, within=within)))
     def waypoints(fixes: cm.Stream[Fix], gaits: cm.Stream[Evidence]) -> cm.Stream[Waypoint]:
         """Figure 13: change `at=`, and the hidden Markov model runs elsewhere."""
         evidence = fixes.select(Evidence, gait_g=None).union(gaits)

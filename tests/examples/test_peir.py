@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from catchment.program.site import CLOUD, DEVICE
 from catchment.program.window import TimeWindow
 from catchment.testing import History, Ran, run
 from tests.examples.peir import TRACKS, day, history, module, report
+from tests.unit.device.device_world import DAY_US, MINUTE_US, World
 
 PEOPLE = 6
 OUTPUTS = ("waypoints", "trips", "legs", "hourly", "daily", "sites_hourly", "sites_daily")
@@ -117,6 +119,21 @@ def test_of_a_site_nothing_is_said_until_enough_people_passed() -> None:
     assert windows
     # Overlapping windows would differ by a few people, whose part is the difference.
     assert all(isinstance(window, TimeWindow) and window.size == window.every for window in windows)
+
+
+def test_a_phone_without_an_accelerometer_says_how_it_moves_while_it_moves(tmp_path: Path) -> None:
+    made = list(module("mobility").devices(4, 5, tmp_path, speed="60", tracks=TRACKS))
+    sensors = made[-1][2]
+    assert sensors["accelerometer"] == "none"
+    world = World(report(), *(f"{name}={text}" for name, text in sensors.items()))
+    # The recording is of another day: what the phone's own clock says is no promise about it.
+    world.machine.true_us = int(module("mobility").BEGIN) + 300 * DAY_US
+    world.start()
+    world.run(5 * MINUTE_US)
+    assert len(world.gateway.rows(world.plan, "waypoints")) > 100
+    # What it promises is how far it has come in its day, although nothing of the sensor is ever to come.
+    played_us = int(module("mobility").BEGIN) + 60 * 5 * MINUTE_US
+    assert played_us - 60 * MINUTE_US < world.gateway.promises("waypoints")[-1] <= played_us
 
 
 def test_walls_are_heard_by_gsm(lives: Days) -> None:

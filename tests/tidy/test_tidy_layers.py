@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engines": _CONTRACT | {"sync", "reliability"},
     **dict.fromkeys(_PLACES, _RUNS),
     "cloud": _RUNS | {"gateway"},  # from the gateway's log through Spark to the gateway's downlink
-    "demo": _RUNS | _PLACES | {""},
+    "demo": _RUNS | _PLACES | {"", "cloud", "program_file"},
     "program_file": _AUTHOR,
     "sim": _RUNS | _PLACES,
     "testing": _RUNS | _PLACES | {"sim"},

@@ -21,7 +21,7 @@ from catchment.errors import CatchmentError
 
 # Name and summary. The summary is here and not in the module so that `--help` imports none of them.
 COMMANDS: dict[str, str] = {
-    "demo": "show a program running live in one process",
+    "demo": "show it all at work: gateway, Spark, sixty simulated devices, and a page to watch them on",
     "run": "run a program: gateway, Spark and queries as one thing",
     "status": "say what runs in a data directory",
     "stop": "end what runs in a data directory, cleanly",

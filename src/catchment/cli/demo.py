@@ -1,56 +1,67 @@
-"""`catchment demo`: a program running live in this one process, until Ctrl-C.
+"""`catchment demo`: the whole of Catchment on this machine, with a page to watch it on, until Ctrl-C.
 
-Devices and cloud are one edge engine here; `catchment run` and `catchment device run` put the same program on many
-machines.
+A gateway and Spark by the supervisor of `catchment run`, sixty simulated devices that are real agents, the
+environmental report of examples/peir. The address and the passwords are printed; a browser is opened where there is a
+screen to open it on.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
+import os
+import signal
+import sys
+import webbrowser
+from pathlib import Path
+from types import FrameType
 
-from catchment.program.clock_units import iso
-from catchment.program.types import Instant, Row
-
-WALKERS = ("ada", "bob", "cyd")
-STEP_S = 0.5
+_EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments."""
+    parser.add_argument("--port", type=int, default=8080, help="of the page (default: 8080)")
+    parser.add_argument("--host", default="127.0.0.1", help="where the page listens (default: this machine only)")
+    parser.add_argument("--data", type=Path, default=Path("catchment-demo"), help="where the demo keeps everything")
+    parser.add_argument("--resume", action="store_true", help="go on where the last demo in that directory stopped")
+    parser.add_argument("--devices", type=int, default=60, help="how many (default: 60)")
+    parser.add_argument("--processes", type=int, default=2, help="that the devices run in (default: 2)")
+    parser.add_argument("--speed", type=float, default=30.0, help="so many times faster than life (default: 30)")
     parser.add_argument("--seconds", type=float, default=None, help="end after so long; by default at Ctrl-C")
-    parser.add_argument("--seed", type=int, default=1, help="of the walkers")
+    parser.add_argument("--no-browser", action="store_true", help="print the address only")
+    parser.add_argument("--examples", type=Path, help="the folder of the examples (default: the checkout's)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Make readings, feed them, print what comes out."""
-    from catchment.demo.moving import moving, walkers
-    from catchment.engines.edge import EdgeEngine
-    from catchment.plan.graph import graph_of
-    from catchment.plan.history import Source
+    """Show it, say what happens meanwhile, and end all that was started."""
+    from catchment.demo.show import Show
+    from catchment.demo.stage import Stage, Wanted
 
-    print("the program `moving`, in this process: three made-up walkers, a fix every half second,")
-    print("and per walker the mean speed of the last 6 s, every 2 s. Ctrl-C ends it.\n")
-    print(f"{'window ends':>12}  {'walker':8}  {'mean m/s':>8}  {'fixes':>5}  mode")
-    graph = graph_of(moving)
-    engine = EdgeEngine(graph)
-    schema = moving.streams["paces"].schema
+    wanted = Wanted(
+        data=arguments.data.resolve(),
+        examples=(arguments.examples or _EXAMPLES).resolve(),
+        host=arguments.host,
+        port=arguments.port,
+        devices=arguments.devices,
+        processes=arguments.processes,
+        speed=arguments.speed,
+        resume=arguments.resume,
+    )
+    show = Show(Stage(wanted), say=lambda line: print(line, flush=True))
 
-    def show(number: int, at: int, source: Source, row: Row) -> None:
-        pace = dict(zip(schema.names, row, strict=True))
-        clock = iso(Instant(at + 1))[11:19]
-        print(f"{clock:>12}  {pace['user']:8}  {pace['mean_mps']:8.2f}  {pace['fixes']:5}  {pace['mode']}", flush=True)
+    def stop(number: int, frame: FrameType | None) -> None:
+        show.stop()
 
-    engine.on_output(dict(graph.streams)["paces"], show)
-    until = time.monotonic() + arguments.seconds if arguments.seconds is not None else None
-    for readings in walkers(WALKERS, arguments.seed):
-        now = time.time_ns() // 1000
-        for name, reading in readings.items():
-            phone = Source(f"{name}-phone", name)
-            engine.element("fixes/sensor", now, phone, (name, now, *reading))
-            engine.progress("fixes/sensor", phone, now)
-        engine.tick(now)
-        if until is not None and time.monotonic() >= until:
-            return 0
-        time.sleep(STEP_S)
-    return 0
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return show.run(
+            seconds=arguments.seconds,
+            open_browser=webbrowser.open if not arguments.no_browser and _has_screen() else None,
+        )
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _has_screen() -> bool:
+    return sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     _data(run_it)
     run_it.add_argument("--gateway", default="", metavar="URL", help="where to; without it, readings only gather")
-    run_it.add_argument("--name", default="", help="the device's name, for its enrolment (default: given by the gateway)")
+    run_it.add_argument("--name", default="", help="its name, for its enrolment (default: the gateway gives it one)")
     run_it.add_argument("--token", default="", help="the one-time token of the first start (or CATCHMENT_TOKEN)")
     run_it.add_argument("--credential-file", type=Path, metavar="FILE", help="who this is (default: DIR/identity.json)")
     run_it.add_argument("--user", default="", help="whose device it is, where there is no gateway to say so")

@@ -45,6 +45,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     token.add_argument("--kind", default="", help="what kind of device it is")
     token.add_argument("--days", type=float, default=1.0, help="how long the token is valid (default: 1)")
 
+    account = actions.add_parser("account", help="let somebody look at the page; prints the password, once")
+    _data(account)
+    account.add_argument("--user", required=True, help="the name: of the user whose report they see")
+    account.add_argument("--operator", action="store_true", help="they see the fleet, not only a report of their own")
+    account.add_argument("--remove", action="store_true", help="take the account away")
+
     devices = actions.add_parser("devices", help="list the devices")
     _data(devices)
     devices.add_argument("--user", help="of this user only")
@@ -64,6 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
             return _run(arguments)
         case "token":
             return _token(arguments)
+        case "account":
+            return _account(arguments)
         case "devices":
             return _devices(arguments)
         case "revoke":
@@ -124,6 +132,22 @@ def _token(arguments: argparse.Namespace) -> int:
     )
     store.close()
     return 0
+
+
+def _account(arguments: argparse.Namespace) -> int:
+    from catchment.gateway.stores import open_accounts
+
+    _must_exist_or_make(arguments.data)
+    store = open_accounts(arguments.data)
+    try:
+        if arguments.remove:
+            done = store.remove(arguments.user)
+            print(f"{arguments.user} may not look any more" if done else f"{arguments.user} has no account")
+            return 0 if done else 1
+        print(store.give(arguments.user, operator=arguments.operator))
+        return 0
+    finally:
+        store.close()
 
 
 def _devices(arguments: argparse.Namespace) -> int:

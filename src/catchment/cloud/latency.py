@@ -105,6 +105,14 @@ class Latency:
             for output, batches in self._batches.items()
         }
 
+    def newest(self) -> dict[str, Spread]:
+        """Of each output, how long the uploads of its latest batch took: what it is like at the moment."""
+        latest = {output: batches[-1] for output, batches in self._batches.items()}
+        found = {
+            output: _spread([(batch.done_us, batch.uploads, batch.received_us)]) for output, batch in latest.items()
+        }
+        return {output: spread for output, spread in found.items() if spread is not None}
+
 
 def observe_uploads(entries: DataFrame) -> DataFrame:
     """The log's entries, with the spread of their instants gathered in passing."""

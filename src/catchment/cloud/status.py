@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from catchment.cloud.flow import Standing
-from catchment.cloud.latency import Delay
+from catchment.cloud.latency import Delay, Spread
 from catchment.cloud.lease import held, silence, standbys
 from catchment.cloud.publication import SinkStanding
 
@@ -36,6 +36,8 @@ class Status(msgspec.Struct):
     given: dict[str, int]
     restarts: int = 0
     latency: dict[str, Delay] = msgspec.field(default_factory=dict)
+    newest: dict[str, Spread] = msgspec.field(default_factory=dict)
+    """Of the latest batch of each output: `latency` is of some minutes."""
     flow: dict[str, Standing] = msgspec.field(default_factory=dict)
     sinks: dict[str, SinkStanding] = msgspec.field(default_factory=dict)
     standbys: list[int] = msgspec.field(default_factory=list)

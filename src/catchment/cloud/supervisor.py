@@ -265,6 +265,9 @@ class Supervisor:
             latency={
                 f"{one.part.name}/{name}": delay for one in queries for name, delay in one.latency.outputs().items()
             },
+            newest={
+                f"{one.part.name}/{name}": spread for one in queries for name, spread in one.latency.newest().items()
+            },
             flow={one.part.name: one.latency.flow for one in queries if one.latency.flow is not None},
             sinks={name: how for one in queries if one.keeping for name, how in one.keeping.standings().items()},
         )

@@ -1,5 +1,4 @@
-"""The agent: one loop that reads sensors, runs a program's device parts, stores what they give, and talks to the
-gateway.
+"""The agent: one loop that reads sensors, runs a program's device parts, stores their output, talks to the gateway.
 
 Promises: everything that a turn took in, and everything that came of it, is stored by one transaction or not at all, so
 that a process that dies at any moment begins again right behind its last transaction; and nothing leaves before it is
@@ -30,14 +29,14 @@ from catchment.sync.outbox import Health, Outbox, Result, Stamp
 TURN_RECORDS = 1000
 """So many readings are taken in one turn."""
 COMMIT_US = 100_000
-"""Elements wait so long for others to be stored with, where they come faster than that: a sync of the disk is dear."""
+"""Elements wait so long for others to be stored with: a sync of the disk is dear."""
 REST_US = 600_000_000
 """Where only time has passed, that is stored this often, and before anything is promised to the gateway."""
 TICK_US = 1_000_000
 LOOK_US = 5_000_000
 """How often the device looks around itself while it is awake: battery, building, link."""
 NOTICE_US = 30_000_000
-"""Where a sensor's interval depends on what is around, the device wakes to look this often."""
+"""Where a sensor's interval depends on what is around, the device looks this often."""
 RETRY_US = 1_000_000
 """After so long a disk that took nothing is tried again."""
 RESULTS_KEPT = 10_000
@@ -239,7 +238,8 @@ class Agent:
         """What every source step promises now, and a tick for the steps that wait for one."""
         parts, schedule = self.running.parts, self.running.schedule
         for step in schedule.steps:
-            if not schedule.recorded(step):
+            # One that is over promises the end of time below, once those that go on have said where they stand.
+            if not schedule.recorded(step) and not schedule.is_over(step):
                 parts.progress(step, at_us)
             elif (played_us := schedule.played_us(step, now_us)) is not None:
                 self._reached[step] = max(played_us, self._reached.get(step, played_us))

@@ -7,7 +7,7 @@ sensors and the plan's source steps. Must not know engines, outboxes or clocks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from catchment.device.sampling import Rate
 from catchment.device.sensors.fitting import Fitting, Unfit
@@ -29,6 +29,15 @@ class Reading(NamedTuple):
     row: Callable[[int], Row]
     """The row, once its moment is known; raises `Unfit`."""
     power: str
+
+
+@runtime_checkable
+class Hurried(Protocol):
+    """A sensor that can give at once what it would give over some time."""
+
+    def hurry(self, by_us: int) -> None:
+        """So much of it."""
+        ...
 
 
 class _Beat:
@@ -119,6 +128,12 @@ class Schedule:
         """Of a recording that is played: nothing older than that is to come."""
         played: Callable[[int], int | None] | None = getattr(self._sensors[step].sensor, "played_us", None)
         return None if played is None else played(now_us)
+
+    def hurry(self, by_us: int) -> None:
+        """Have recordings that are played at a pace give so much of themselves at once."""
+        for made in self._sensors.values():
+            if isinstance(made.sensor, Hurried):
+                made.sensor.hurry(by_us)
 
     def due_us(self, around: Surroundings, room: Mapping[str, int] = {}) -> int | None:
         """When the next reading is due; of the steps without `room`, none is."""

@@ -6,8 +6,8 @@
     GET  /v1/plan     the plan that the device should run
     GET  /health, /ready, /metrics
 
-A device proves itself by HTTP Basic: its name and its credential. Refusals are JSON with the code of the error. `pages`
-lets other parts of the product (the dashboard) answer under paths of their own.
+A device proves itself by HTTP Basic: its name and its credential. Refusals are JSON with the code of the error. The
+paths of the page are in `page.site`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ import base64
 import binascii
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 
 from catchment.errors import CatchmentError, InternalError, PeerError
 from catchment.gateway import http
 from catchment.gateway.enrolment import Enrolled
-from catchment.gateway.http import Answer, Receive, Scope, Send
+from catchment.gateway.http import Answer, Page, Receive, Scope, Send, Streamed
 from catchment.gateway.journal import say
 from catchment.gateway.service import Service
 
-Page: TypeAlias = Callable[[Scope, Receive], Awaitable[Answer]]
 Talk: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 _SMALL_BODY = 64 << 10
 
@@ -47,13 +46,27 @@ class Rotated(msgspec.Struct, frozen=True):
     credential: str
 
 
+class Site(Protocol):
+    """What people look at: its paths, and what it does while the gateway runs."""
+
+    def pages(self) -> Mapping[str, Mapping[str, Page]]:
+        """Every path with its methods."""
+        ...
+
+    def begin(self) -> None:
+        """The gateway has started."""
+        ...
+
+    async def end(self) -> None:
+        """The gateway is about to end."""
+        ...
+
+
 class Application:
     """The ASGI callable."""
 
-    def __init__(
-        self, service: Service, *, exchange: Page, talk: Talk, pages: Mapping[str, Page] | None = None
-    ) -> None:
-        """`exchange` answers a POST of frames, `talk` holds a WebSocket."""
+    def __init__(self, service: Service, *, exchange: Page, talk: Talk, site: Site | None = None) -> None:
+        """`exchange` answers a POST of frames, `talk` holds a WebSocket, `site` is the page that people look at."""
         self.failure: CatchmentError | OSError | None = None
         """Why the gateway could not start, if so."""
         self._service = service
@@ -67,8 +80,9 @@ class Application:
             "/ready": {"GET": self._ready},
             "/metrics": {"GET": self._metrics},
         }
-        for path, page in (pages or {}).items():
-            self._routes[path] = {"GET": page}
+        self._site = site
+        if site is not None:
+            self._routes |= {path: dict(methods) for path, methods in site.pages().items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
@@ -93,7 +107,12 @@ class Application:
                     why=f"it takes {' and '.join(page)}",
                     fix="use that method",
                 )
-            answer = await handler(scope, receive)
+            answered = await handler(scope, receive)
+            if isinstance(answered, Streamed):
+                self._service.metrics.requests.add(path, "200")
+                await http.stream(receive, send, answered)
+                return
+            answer = answered
         except CatchmentError as error:
             self._service.metrics.refused.add(error.code)
             answer = http.refusal(error)
@@ -121,12 +140,16 @@ class Application:
             if message["type"] == "lifespan.startup":
                 try:
                     await self._service.start()
+                    if self._site is not None:
+                        self._site.begin()
                 except (CatchmentError, OSError) as error:
                     self.failure = error
                     await send({"type": "lifespan.startup.failed", "message": str(error)})
                     return
                 await send({"type": "lifespan.startup.complete"})
             else:
+                if self._site is not None:
+                    await self._site.end()
                 await self._service.stop()
                 await send({"type": "lifespan.shutdown.complete"})
                 return

@@ -219,6 +219,16 @@ class Downlink:
             self._seen = max([self._seen, *(top for top, _ in fresh)])
         return [target for _, target in fresh]
 
+    def written_after(self, seen: int, *, limit: int = 2000) -> list[tuple[int, str, str, bytes, str, bytes, int]]:
+        """Results with a higher id, in the order in which they were written, for whoever shows them: (id, target,
+        stream, schema, codec, payload, written_us). Those that every device holds may be gone already."""
+        with self._lock:
+            return self._database.execute(
+                "SELECT id, target, stream, schema, codec, payload, written_us FROM result WHERE id > ? "
+                "ORDER BY id LIMIT ?",
+                (seen, limit),
+            ).fetchall()
+
     def trim(self, devices_of: Callable[[str], Iterable[str]], *, before_us: int) -> tuple[int, int]:
         """Delete results of `keep=ALL` that every device of their target holds, and those written before an instant.
 

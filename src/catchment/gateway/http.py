@@ -7,7 +7,8 @@ counted as it arrives and has a time to arrive in. Knows ASGI; must not know dev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -41,6 +42,13 @@ _STATUS = {
     "G553": 408,
     "G556": 503,
     "G557": 429,
+    "G602": 401,
+    "G603": 403,
+    "G604": 401,
+    "G605": 429,
+    "G607": 403,
+    "G608": 404,
+    "G609": 409,
 }
 
 
@@ -51,6 +59,16 @@ class Answer(NamedTuple):
     body: bytes = b""
     kind: bytes = JSON
     headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Streamed(NamedTuple):
+    """A response that goes on: its parts as they come, until they end or the client has gone."""
+
+    kind: bytes
+    parts: AsyncIterator[bytes]
+
+
+Page: TypeAlias = Callable[[Scope, Receive], Awaitable[Answer | Streamed]]
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -143,12 +161,39 @@ async def respond(send: Send, answer: Answer, *, with_body: bool = True) -> None
     headers = [
         (b"content-type", answer.kind),
         (b"content-length", b"%d" % len(answer.body)),
-        (b"cache-control", b"no-store"),
+        *([] if any(name == b"cache-control" for name, _ in answer.headers) else [(b"cache-control", b"no-store")]),
         (b"x-content-type-options", b"nosniff"),
         *answer.headers,
     ]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body if with_body else b""})
+
+
+async def stream(receive: Receive, send: Send, streamed: Streamed) -> None:
+    """Send parts as they come. Who has gone is told by `receive`, for sending says nothing of it."""
+    headers = [
+        (b"content-type", streamed.kind),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        # Of intermediaries, some hold back what is small.
+        (b"x-accel-buffering", b"no"),
+    ]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    gone = asyncio.ensure_future(_gone(receive))
+    try:
+        async with contextlib.aclosing(streamed.parts) as parts:  # type: ignore[type-var]
+            async for part in parts:
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+                if gone.done():
+                    return
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        gone.cancel()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _too_large(bytes_max: int) -> PeerError:

@@ -45,6 +45,10 @@ class Presence:
         """Devices with a connection."""
         return sum([device.connections > 0 for device in self._devices.values()])
 
+    def there(self) -> dict[str, int]:
+        """The devices that are there, and when each was heard last."""
+        return {name: device.heard_us for name, device in list(self._devices.items()) if device.online}
+
     def adopt(self, online: Mapping[str, str], *, now_us: int) -> None:
         """Take over devices, with their users, that the log says are there: they have `linger_us` to come back."""
         for name, user in online.items():

@@ -22,6 +22,7 @@ import uvicorn
 from catchment.errors import PeerError
 from catchment.gateway.app import Application
 from catchment.gateway.exchange import Exchange
+from catchment.gateway.page.site import Site
 from catchment.gateway.patience import HEAD_S, protocol
 from catchment.gateway.service import Service
 from catchment.gateway.stores import Options
@@ -128,7 +129,8 @@ async def serve(options: Options, listen: Listen, listening: socket.socket) -> N
     """Run a gateway on that socket until SIGINT or SIGTERM; refused if it cannot start."""
     service = Service(options)
     exchange = Exchange(service)
-    application = Application(service, exchange=exchange.post, talk=exchange.talk)
+    site = Site(service, stopping=lambda: running.should_exit)
+    application = Application(service, exchange=exchange.post, talk=exchange.talk, site=site)
     running = server(
         application,
         listen,

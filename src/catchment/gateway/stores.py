@@ -2,6 +2,7 @@
 
     log/            the log, shared with other gateways
     enrolment.db    devices and their users
+    accounts.db     who may look at the page
     downlink.db     results on their way to devices
     plans/          what devices should run
     quarantine/     input that was refused
@@ -26,6 +27,7 @@ from catchment.gateway.log.files.commit import TICKS, Deliver, Ticks
 from catchment.gateway.log.files.disk import Disk, LocalDisk
 from catchment.gateway.log.files.log import FileLog
 from catchment.gateway.log.files.partition import Limits
+from catchment.gateway.page.accounts import Accounts
 from catchment.gateway.plans import Plans
 from catchment.gateway.pressure import CALM_US
 from catchment.gateway.quarantine import Quarantine
@@ -62,6 +64,10 @@ def _salt() -> int:
 def _secret() -> str:
     # Hexadecimal: one that began with a dash would be taken for an option by the command that it is given to.
     return secrets.token_hex(32)
+
+
+def _password() -> str:
+    return secrets.token_urlsafe(18)
 
 
 class Stores:
@@ -110,6 +116,11 @@ class Stores:
 def open_enrolment(data: Path) -> Enrolment:
     """The devices of the gateway in that directory, for the command line too."""
     return Enrolment(data / "enrolment.db", secret=_secret)
+
+
+def open_accounts(data: Path) -> Accounts:
+    """Who may look at the page of the gateway in that directory, for the command line too."""
+    return Accounts(data / "accounts.db", secret=_password, salt=lambda: secrets.token_bytes(16))
 
 
 def open_downlink(data: Path, *, durable: bool = True) -> Downlink:

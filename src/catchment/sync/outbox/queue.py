@@ -16,7 +16,7 @@ from catchment.errors import ProgramError
 from catchment.program.sync import REFUSE, Bound
 from catchment.program.types import Row, Schema
 from catchment.sync.codecs.packed import pack_row, unpack_row
-from catchment.sync.frame import ROWS_MAX, Lost, Mark
+from catchment.sync.frame import ROWS_MAX, Epoch, Lost, Mark
 from catchment.sync.outbox.bounds import Fill, forget, trim
 from catchment.sync.outbox.database import Database, damaged, seal
 from catchment.sync.outbox.register import Register
@@ -89,6 +89,13 @@ class Queue:
             (stream,),
         ).fetchone()
         return Lost(*[count or 0 for count in row])
+
+    def numbered(self) -> list[tuple[str, Epoch, int]]:
+        """Of each stream and epoch that is not over, how many numbers were given."""
+        rows = self._database.connection.execute(
+            "SELECT stream.name, epoch, next FROM channel JOIN stream ON stream.id = channel.stream"
+        )
+        return [(stream, self._register.epochs[epoch], upto) for stream, epoch, upto in rows]
 
     def start(self, stream: str) -> Position | None:
         """The first number that is not acknowledged, or None where nothing is open."""

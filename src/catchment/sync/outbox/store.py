@@ -269,6 +269,11 @@ class Outbox:
             counted = Lost() if self._opened is None else self._opened.queue.lost(stream)
         return Lost(counted.refused + self._uncounted.get(stream, 0), counted.dropped, counted.thinned)
 
+    def numbered(self) -> list[tuple[str, Epoch, int]]:
+        """Of each stream and epoch that is not over, how many numbers its elements were given."""
+        with self._reading():
+            return [] if self._opened is None else self._opened.queue.numbered()
+
     def start(self, stream: str) -> Position | None:
         """The first number that is not acknowledged, or None where there is nothing to send."""
         with self._reading():
