@@ -23,6 +23,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, default=Path("catchment-data"), help="where everything is kept")
     parser.add_argument("--host", default="127.0.0.1", help="where the gateway listens")
     parser.add_argument("--port", type=int, default=8080, help="the gateway's port")
+    parser.add_argument("--certificate", type=Path, metavar="PEM", help="the gateway speaks TLS, with this chain")
+    parser.add_argument("--key", type=Path, metavar="PEM", help="the certificate's private key")
+    parser.add_argument("--address", metavar="URL", help="at which devices reach the gateway (default: host and port)")
     parser.add_argument("--master", default="local[*]", help="Spark's master; local[*] needs nothing else")
     parser.add_argument("--trigger-ms", type=int, default=100, help="the shortest time between two batches")
     parser.add_argument("--standby", action="store_true", help="wait while another runs the program, and take over")
@@ -52,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     for number in (*STOP, DRAIN):
         signal.signal(number, tell)
+    said = {"--certificate": arguments.certificate, "--key": arguments.key, "--address": arguments.address}
     options = Options(
         data=arguments.data.resolve(),
         host=arguments.host,
@@ -59,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         master=arguments.master,
         trigger_ms=arguments.trigger_ms,
         quick=arguments.quick,
+        gateway=[word for name, value in said.items() if value is not None for word in (name, str(value))],
         standby=arguments.standby,
         silent_s=arguments.take_over_after,
     )

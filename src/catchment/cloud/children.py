@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import signal
+import ssl
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 from catchment.errors import PeerError
@@ -18,16 +20,21 @@ READY_S_MAX = 60.0
 STOP_S_MAX = 15.0
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
+# Its certificate names the host that devices know.
+_OWN_CHILD = ssl.create_default_context()
+_OWN_CHILD.check_hostname = False
+_OWN_CHILD.verify_mode = ssl.CERT_NONE
 
 
 class GatewayProcess:
-    """`catchment gateway run`, kept alive."""
+    """`catchment gateway run`, with these words of its own, kept alive."""
 
-    def __init__(self, data: Path, host: str, port: int) -> None:
-        self.address = f"http://{host}:{port}"
+    def __init__(self, data: Path, host: str, port: int, words: Sequence[str] = ()) -> None:
+        self.address = f"{'https' if '--certificate' in words else 'http'}://{host}:{port}"
         self._command = [
             *(sys.executable, "-m", "catchment", "gateway", "run", "--data", str(data)),
             *("--host", host, "--port", str(port), "--partitions", "1"),
+            *words,
         ]
         self._process: subprocess.Popen[bytes] | None = None
         self._failures = 0
@@ -88,7 +95,7 @@ class GatewayProcess:
 
     def _ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.address}/ready", timeout=2) as answer:
+            with urllib.request.urlopen(f"{self.address}/ready", timeout=2, context=_OWN_CHILD) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False

@@ -18,7 +18,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,6 +76,8 @@ class Options:
     quick: bool = False
     standby: bool = False
     """Wait while another runs the program, and take over."""
+    gateway: Sequence[str] = ()
+    """Further words for the gateway's command line."""
     silent_s: float = lease.SILENT_S
     """A standby ends a holder that has said nothing for so long."""
     spark: Mapping[str, str] = field(default_factory=dict)
@@ -128,7 +130,7 @@ class Supervisor:
             (self._home / PAUSED).unlink(missing_ok=True)
             fence(self._options.data, self._plan.program, held.generation)
             open_plans(self._options.data).publish(self._plan.program, document.write(self._plan))
-            gateway = GatewayProcess(self._options.data, self._options.host, self._options.port)
+            gateway = GatewayProcess(self._options.data, self._options.host, self._options.port, self._options.gateway)
             ending.callback(gateway.stop)
             # A predecessor's gateway may still be letting go of the port.
             gateway.wait_ready(patience_s=PREDECESSOR_S)

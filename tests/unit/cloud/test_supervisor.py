@@ -93,6 +93,15 @@ def test_a_gateway_that_cannot_start_is_an_error(tmp_path: Path) -> None:
     gateway.stop()
 
 
+def test_a_gateway_is_given_its_certificate_and_asked_over_tls(tmp_path: Path) -> None:
+    gateway = GatewayProcess(tmp_path, "127.0.0.1", 1, ["--certificate", "chain.pem", "--key", "key.pem"])
+    assert gateway.address == "https://127.0.0.1:1"
+    gateway.start()
+    with pytest.raises(PeerError, match="E037"):
+        gateway.wait_ready()  # there is no such file
+    gateway.stop()
+
+
 def said(home: Path, state: str) -> None:
     home.mkdir(parents=True, exist_ok=True)
     status = Status("walks", "00", 1, os.getpid(), state, {"fast@cloud": "running"}, {"fast@cloud/fast": 3})
