@@ -13,7 +13,8 @@ import catchment as cm
 from catchment.cloud.publish import Publisher
 from catchment.cloud.sinks.downlink import DownlinkSink
 from catchment.cloud.sinks.quarantine import QuarantineSink
-from catchment.gateway.log.entry import Entry, Kind, tick
+from catchment.engines.spark.state.lookup import look_up
+from catchment.gateway.log.entry import Entry, Kind, forgotten, tick
 from catchment.gateway.log.files import layout
 from catchment.gateway.log.files.disk import LocalDisk
 from catchment.gateway.log.files.partition import Limits, Partition
@@ -73,7 +74,7 @@ class Log:
 
 
 def test_totals_are_right_whatever_the_batches(spark: SparkSession, tmp_path: Path) -> None:
-    from catchment.cloud.query import results
+    from catchment.cloud.query import results, stages_of
 
     plan = cm.build(thread)
     part = next(part for part in plan.parts if part.site == cm.CLOUD)
@@ -103,6 +104,7 @@ def test_totals_are_right_whatever_the_batches(spark: SparkSession, tmp_path: Pa
         log.upload(user, (user, 60_000, 0))
     log.tick(60_000_000)
     log.tick(200_000_000)
+    log.append(forgotten(device="ada-1", user="ada", all_of_user=True, now=200_000_001))
     run()
     log.close()
 
@@ -112,6 +114,13 @@ def test_totals_are_right_whatever_the_batches(spark: SparkSession, tmp_path: Pa
         rows = [row for out in found for row in codec(out.codec).decode(Total.schema, out.payload)]
         assert rows == [(user, 60_000, 81, sums[user])], "one result is kept, and it is the last"
     downlink.close()
+
+    def kept(user: str) -> dict[str, Any]:
+        stages = stages_of(document.write(plan), part.name)
+        return look_up(spark, str(tmp_path / "checkpoint"), stages, (user,))
+
+    assert kept("bob") == {"totals/running": [[("bob",), {"count": 81, "total": sums["bob"]}]]}
+    assert kept("ada") == {"totals/running": []}, "it was forgotten"
     (refused,) = [line for path in (tmp_path / "quarantine").iterdir() for line in path.read_text().splitlines()]
     assert msgspec.json.decode(refused)["reason"] == "claims to be of mallory, and is of ada"
     assert publish.given["quarantine"] == 1

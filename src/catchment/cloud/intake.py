@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from catchment.engines.spark.events import PRESENCE, PROGRESS, TICK, Arrived
+from catchment.engines.spark.events import FORGET, PRESENCE, PROGRESS, TICK, Arrived
 from catchment.engines.spark.rows import Array, Column, Rows, column_of
 from catchment.errors import CatchmentError
 from catchment.gateway.log.entry import NO_INSTANT, Kind, Online
@@ -65,6 +65,8 @@ class Intake:
                 arrived.said.append((place, PRESENCE, device, owner, None if there else columns["base_us"][entry]))
             elif kind == Kind.JOINED:
                 arrived.said.append((place, PRESENCE, device, owner, None))
+            elif kind == Kind.FORGOTTEN:
+                arrived.said.append((place, FORGET, device, owner, bool(columns["count"][entry])))
             elif kind in (Kind.DATA, Kind.PROMISE) and columns["stream"][entry] in self._streams:
                 stream = columns["stream"][entry]
                 count = columns["count"][entry] if kind == Kind.DATA else 0

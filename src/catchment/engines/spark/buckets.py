@@ -8,7 +8,7 @@ ticks, so neither the bounds of a batch nor the clock of an executor can change 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from pyspark.sql import Row as SparkRow
@@ -17,47 +17,59 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from catchment.engines.spark.events import Arrived
 from catchment.engines.spark.front import entering
 from catchment.engines.spark.stages import Stages
+from catchment.engines.spark.state.shards import BOOK, KEYS_OF_A_SHARD, Book, Shards, Store
 from catchment.engines.spark.vector.engine import VectorEngine
+from catchment.errors import ProgramError
 from catchment.program import steps
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.stateful_processor import ValueState
+    from pyspark.sql.streaming.stateful_processor import MapState
 
 BUCKETS = 16
 PACKETS = "bucket int, partition int, offset long, packet binary"
 RESULTS = "bucket int, output string, first long, count int, upto string, packet binary"
 """Results of one output in one bucket, numbered from `first` in that bucket, of everything in the log up to `upto` (a
 JSON object: offset by partition). What a packet holds, `Results` reads."""
+STATE = "state"
+"""The name of the state variable: entries by number, of which `BOOK` is what is of no key."""
 QUARANTINE = "quarantine"
 """The output that failures leave by: packets of [step, reason, row]."""
 
 
-class Running:
-    """The engine of a bucket, which takes batch after batch, of this bucket or of another when it is restored."""
+Result: TypeAlias = tuple[str, int, int, bytes]
 
-    def __init__(self, stages: Stages) -> None:
+
+class Running:
+    """The engine of a bucket, which takes batch after batch, of this bucket or another, from what each has stored."""
+
+    def __init__(self, stages: Stages, keys_of_a_shard: int = KEYS_OF_A_SHARD) -> None:
         self._outputs = (*stages.outputs, QUARANTINE)
         self._engine = VectorEngine(stages.rest, stages.outputs)
         self._sources = {v.id: v.schemas[0] for v in stages.rest.vertices if isinstance(v.step, steps.SOURCES)}
-        self._blank = self._engine.snapshot()
-        self._given: dict[str, int] = {}
-        self.upto: dict[str, int] = {}
+        self._shards = Shards(stages, self._engine, keys_of_a_shard)
 
-    def restore(self, state: bytes | None) -> None:
-        """Remember what was saved, or begin anew."""
-        saved = {"engine": self._blank, "given": {}, "upto": {}} if state is None else msgspec.msgpack.decode(state)
-        self._engine.restore(saved["engine"])
-        self._given, self.upto = dict(saved["given"]), dict(saved["upto"])
+    @property
+    def is_sharded(self) -> bool:
+        """Whether a batch reads and writes only the keys that it touches."""
+        return self._shards.is_sharded
 
-    def save(self) -> bytes:
-        """All that is remembered."""
-        return _ENCODER.encode({"engine": self._engine.snapshot(), "given": self._given, "upto": self.upto})
+    def take(self, arrived: Arrived, reached: dict[str, int], store: Store) -> tuple[str, list[Result]]:
+        """Take a batch that reaches so far in each partition of the log.
 
-    def take(self, arrived: Arrived) -> Iterator[tuple[str, int, int, bytes]]:
-        """Take a batch; give (output, number of the first, how many, packet) for each output that gave anything."""
-        results, failed = self._engine.run(entering(arrived, self._sources))
+        Gives how far the bucket has come, and (output, number of the first, how many, packet) for each output that gave
+        anything.
+        """
+        saved = store.get(BOOK)
+        book = Book() if saved is None else _BOOK.decode(saved)
+        book.upto.update(reached)
+        told = self._shards.restore(store, book, arrived)
+        flows = entering(arrived, self._sources)
+        for flow in flows.values():
+            flow.controls[:0] = told
+        results, failed = self._engine.run(flows)
         quarantined = [(step, why, what) for _, step, why, what in arrived.refused]
         quarantined += failed
+        given: list[Result] = []
         for output in self._outputs:
             if output == QUARANTINE:
                 count, packet = len(quarantined), _ENCODER.encode(quarantined)
@@ -65,9 +77,41 @@ class Running:
                 rows = results.get(output)
                 count, packet = (0, b"") if rows is None else (len(rows), rows.pack())
             if count:
-                first = self._given.get(output, 0)
-                self._given[output] = first + count
-                yield output, first, count, packet
+                first = book.given.get(output, 0)
+                book.given[output] = first + count
+                given.append((output, first, count, packet))
+        self._shards.save(store, book, arrived)
+        store.put(BOOK, _ENCODER.encode(book))
+        return msgspec.json.encode(book.upto, order="sorted").decode(), given
+
+    def look_up(self, store: Store, route: tuple[Any, ...]) -> dict[str, Any]:
+        """What each step remembers of the keys whose elements go this way: `route` is what chooses the bucket."""
+        if not self.is_sharded:
+            raise ProgramError(
+                "C334",
+                "what this part remembers cannot be looked up by key",
+                why="one of its steps keeps the state of all keys of a bucket in one piece",
+                fix="look at its results, or give the step a part of its own",
+            )
+        saved = store.get(BOOK)
+        return {} if saved is None else self._shards.peek(store, _BOOK.decode(saved), route)
+
+
+class InSpark:
+    """A bucket's state in Spark's: one entry of a map for each number."""
+
+    def __init__(self, entries: MapState) -> None:
+        self._entries = entries
+
+    def get(self, number: int) -> bytes | None:
+        found = self._entries.getValue((number,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, number: int, state: bytes) -> None:
+        self._entries.updateValue((number,), (bytearray(state),))
+
+    def remove(self, number: int) -> None:
+        self._entries.removeKey((number,))
 
 
 class Bucket(StatefulProcessor):
@@ -78,7 +122,7 @@ class Bucket(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark's call before any rows."""
-        self._state: ValueState = handle.getValueState("engine", "state binary")
+        self._store = InSpark(handle.getMapState(STATE, "number int", "state binary"))
 
     def running(self, bucket: int) -> Running:
         """What runs in a bucket: the same in each."""
@@ -86,22 +130,16 @@ class Bucket(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[SparkRow]:  # noqa: N802, N803
         """Spark's call with a bucket's packets of this batch."""
-        running = self.running(key[0])
-        saved = self._state.get()
-        running.restore(None if saved is None else bytes(saved[0]))
         packets = sorted(rows, key=lambda r: (r.partition, r.offset))
-        for row in packets:
-            running.upto[str(row.partition)] = row.offset
-        reached = msgspec.json.encode(running.upto, order="sorted").decode()
+        reached = {str(row.partition): row.offset for row in packets}
         arrived = Arrived.joined([Arrived.unpack(bytes(row.packet)) for row in packets])
-        for output, first, count, packet in running.take(arrived):
-            yield SparkRow(
-                bucket=key[0], output=output, first=first, count=count, upto=reached, packet=bytearray(packet)
-            )
-        self._state.update((bytearray(running.save()),))
+        upto, given = self.running(key[0]).take(arrived, reached, self._store)
+        for output, first, count, packet in given:
+            yield SparkRow(bucket=key[0], output=output, first=first, count=count, upto=upto, packet=bytearray(packet))
 
     def close(self) -> None:
         """Spark's call at the end."""
 
 
 _ENCODER = msgspec.msgpack.Encoder()
+_BOOK = msgspec.msgpack.Decoder(Book)

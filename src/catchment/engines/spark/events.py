@@ -15,10 +15,11 @@ import numpy as np
 
 from catchment.engines.spark.rows import Rows, tuples
 
-PROGRESS, PRESENCE, TICK = 1, 2, 3
+PROGRESS, PRESENCE, TICK, FORGET = 1, 2, 3, 4
 
 Said: TypeAlias = tuple[Any, ...]
-"""(place, PROGRESS, step, device, owner, at), (place, PRESENCE, device, owner, since) or (place, TICK, now)."""
+"""(place, PROGRESS, step, device, owner, at), (place, PRESENCE, device, owner, since), (place, TICK, now), or
+(place, FORGET, device, owner, whether all of the owner's goes too)."""
 Refused: TypeAlias = tuple[int, str, str, Any]
 """(place, step, reason, what): quarantined before it reached a bucket."""
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from zlib import crc32
 
-import msgspec
 import numpy as np
 
-from catchment.engines.spark.events import PROGRESS, TICK, Arrived, Refused, Said
+from catchment.engines.spark.events import FORGET, PROGRESS, TICK, Arrived, Refused, Said
 from catchment.engines.spark.rows import Array, Column, Rows
 from catchment.engines.spark.stages import Stages
+from catchment.engines.spark.state.pieces import hashed
 from catchment.engines.spark.vector.build import vector_step
 from catchment.engines.spark.vector.flow import Failed, Flow, VectorStep, kinds_of
 from catchment.engines.spark.vector.keys import column_values, distinct
@@ -45,7 +45,9 @@ class Front:
         for (origin, arrival), entrance in stages.entrances.items():
             self._entrances.setdefault(origin, {})[arrival] = entrance
         self._places = {
-            arrival: [stages.rest.vertex(arrival).schemas[0].position(name) for name in stages.routes[arrival]]
+            arrival: None
+            if (route := stages.routes[arrival]) is None
+            else [stages.rest.vertex(arrival).schemas[0].position(name) for name in route]
             for arrival in stages.frontier.values()
         }
         self._known: dict[Any, int] = {}
@@ -92,17 +94,19 @@ class Front:
                 share.rows[entrance] = rows.take(np.arange(start, end))
             start = end
 
-    def _bucket_of(self, rows: Rows, places: Sequence[int]) -> Array:
-        if not places:
+    def _bucket_of(self, rows: Rows, places: Sequence[int] | None) -> Array:
+        if places is None:
             by_source = [self._by_device(source.device) for source in rows.sources]
             return np.array(by_source, np.int64)[rows.source]
+        if not places:
+            return np.full(len(rows), self._by_key(()), np.int64)
         columns: list[Column] = [rows.columns[place] for place in places]
         codes, firsts = distinct(columns, len(rows))
         keys = zip(*[column_values(column, firsts) for column in columns], strict=True)
         return np.array([self._by_key(key) for key in keys], np.int64)[codes]
 
     def _by_key(self, key: tuple[Any, ...]) -> int:
-        return crc32(msgspec.msgpack.encode(key)) % self._buckets
+        return hashed(key) % self._buckets
 
     def _by_device(self, device: str) -> int:
         return crc32(device.encode()) % self._buckets
@@ -120,7 +124,7 @@ class Front:
                 doors = self._entrances.get(step, {}).values()
                 entering = [(place, kind, door, device, owner, at) for door in doors]
             else:
-                _, _, device, owner, _ = each
+                device, owner = each[2:4]
             if by is None:
                 for share in shares:
                     share.said += entering
@@ -139,6 +143,8 @@ def entering(arrived: Arrived, sources: dict[str, Any]) -> dict[str, Flow]:
     for step, schema in sources.items():
         controls = []
         for place, kind, *what in arrived.said:
+            if kind == FORGET:
+                continue
             if kind != PROGRESS:
                 controls.append((place, kind, *what))
             elif what[0] == step:

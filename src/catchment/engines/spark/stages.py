@@ -18,6 +18,7 @@ from catchment.program import steps
 from catchment.program.nodes import FieldRef
 from catchment.program.types import Schema
 
+_LEAVING = (steps.Deliver, steps.Sink, steps.Subscribe)
 STATELESS = (steps.Where, steps.Select, steps.Map, steps.Union, steps.KeyBy)
 
 
@@ -26,7 +27,8 @@ class Stages:
     """A part cut in two.
 
     `frontier` maps each port where the front ends to the step that stands for it in the rest, `routes` says which
-    fields of its rows decide the bucket (none: the device decides). `entrances` gives, for a source step of the
+    fields of its rows decide the bucket: of a step without key none, and all are in one bucket; where nothing keeps
+    state (None) the device decides. `entrances` gives, for a source step of the
     front and such a step, the source step of the rest that its events go to: where several streams were united
     before the frontier, the union of their promises is state, and so belongs in the bucket.
     """
@@ -34,7 +36,7 @@ class Stages:
     front: Graph
     rest: Graph
     frontier: dict[Port, str]
-    routes: dict[str, tuple[str, ...]]
+    routes: dict[str, tuple[str, ...] | None]
     entrances: dict[tuple[str, str], str]
     outputs: dict[str, Port]
     heard_by: str | None = None
@@ -54,7 +56,7 @@ def cut(graph: Graph, outputs: dict[str, Port]) -> Stages:
     frontier: dict[Port, str] = {}
     arrivals: list[Vertex] = []
     entrances: dict[tuple[str, str], str] = {}
-    routes: dict[str, tuple[str, ...]] = {}
+    routes: dict[str, tuple[str, ...] | None] = {}
     moved: list[Vertex] = []
     for vertex in rest:
         inputs = []
@@ -79,7 +81,7 @@ def cut(graph: Graph, outputs: dict[str, Port]) -> Stages:
             made, entered = _arrivals(arrival, graph.vertex(name), port, front[name])
             arrivals.extend(made)
             entrances.update(entered)
-            routes[arrival] = ()
+            routes[arrival] = None
         found[output] = (frontier[(name, port)], 0) if name in front else (name, port)
     _check_alike(rest)
     return Stages(
@@ -97,7 +99,7 @@ def _heard_by(rest: list[Vertex]) -> str | None:
     waiting = [vertex for vertex in rest if isinstance(vertex.step, steps.LATE_PORTS)]
     if any(vertex.step.scope != "own" for vertex in waiting):  # type: ignore[union-attr]
         return None
-    stamps = {stamp for vertex in waiting for stamp in _stamps(vertex, _route(vertex, 0))}
+    stamps = {stamp for vertex in waiting for stamp in _stamps(vertex, routed(vertex, 0))}
     return stamps.pop() if len(stamps) == 1 and stamps <= {"user", "device"} else None
 
 
@@ -119,7 +121,7 @@ def _arrivals(
     return made, doors
 
 
-def _route(vertex: Vertex, number: int) -> tuple[str, ...]:
+def routed(vertex: Vertex, number: int = 0) -> tuple[str, ...]:
     """The fields that decide the bucket of an element that goes into this step."""
     keys = getattr(vertex.step, "keys", ())
     if number == 1:
@@ -127,14 +129,16 @@ def _route(vertex: Vertex, number: int) -> tuple[str, ...]:
     return _owner_of(vertex.schemas[0], keys) or tuple(keys)
 
 
-def _wanted(graph: Graph, vertex: Vertex, number: int) -> tuple[str, ...]:
+def _wanted(graph: Graph, vertex: Vertex, number: int) -> tuple[str, ...] | None:
     """What decides the bucket of an element of this input: the step's own key, or of a stateless one, of what reads it.
 
     Stateless steps stand behind the frontier where they unite what comes from the log with what the part computes.
     """
+    if isinstance(vertex.step, _LEAVING):
+        return None
     if not isinstance(vertex.step, STATELESS):
-        return _route(vertex, number)
-    route: tuple[str, ...] = ()
+        return routed(vertex, number)
+    route: tuple[str, ...] | None = None
     for reader in graph.vertices:
         for position, (name, _) in enumerate(reader.inputs):
             if name == vertex.id:
@@ -143,10 +147,10 @@ def _wanted(graph: Graph, vertex: Vertex, number: int) -> tuple[str, ...]:
         raise _made_here(vertex, route)
     if isinstance(vertex.step, steps.Select):
         made = {column.name: column.value for column in vertex.step.columns}
-        for name in route:
+        for name in route or ():
             if not isinstance(made.get(name), FieldRef):
-                raise _made_here(vertex, route)
-        return tuple(ref.name for name in route if isinstance(ref := made[name], FieldRef))
+                raise _made_here(vertex, route or ())
+        return None if route is None else tuple(ref.name for name in route if isinstance(ref := made[name], FieldRef))
     return route
 
 
@@ -165,10 +169,10 @@ def _owner_of(schema: Schema, keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(k for k in keys if k in schema.names and schema.column(k).stamp is not None)[:1]
 
 
-def _agreed(vertex: Vertex, known: tuple[str, ...] | None, wanted: tuple[str, ...]) -> tuple[str, ...]:
-    if known and wanted and known != wanted:
+def _agreed(vertex: Vertex, known: tuple[str, ...] | None, wanted: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if known is not None and wanted is not None and known != wanted:
         raise _needs_shuffle(vertex, known, wanted)
-    return known or wanted
+    return wanted if known is None else known
 
 
 def _check_alike(rest: list[Vertex]) -> None:
@@ -179,14 +183,14 @@ def _check_alike(rest: list[Vertex]) -> None:
     above: dict[str, list[Vertex]] = {}
     for vertex in rest:
         before = [one for name, _ in vertex.inputs for one in above.get(name, ())]
-        if isinstance(vertex.step, (*STATELESS, steps.Deliver, steps.Sink, steps.Subscribe)):
+        if isinstance(vertex.step, (*STATELESS, *_LEAVING)):
             above[vertex.id] = before
             continue
         if not isinstance(vertex.step, steps.SOURCES):
             above[vertex.id] = [vertex]
-        own = _route(vertex, 0)
+        own = routed(vertex, 0)
         for one in before:
-            route = _route(one, 0)
+            route = routed(one, 0)
             if _stamps(one, route) != _stamps(vertex, own):
                 raise _needs_shuffle(vertex, route, own)
 

@@ -34,6 +34,8 @@ class Kind(IntEnum):
     """A device's promise for a stream that has no data to send."""
     CLOCK = 6
     """The offset that places a session's readings, decided: a later, better one is a new segment."""
+    FORGOTTEN = 7
+    """A device is to be forgotten, or its user (`count` is 1): what the cloud remembers goes."""
 
 
 class Online(IntEnum):
@@ -114,6 +116,11 @@ def presence(*, device: str, user: str, online: bool, since: int, now: int) -> E
 def joined(*, device: str, user: str, now: int) -> Entry:
     """A device is heard for the first time, or changed hands."""
     return Entry(kind=Kind.JOINED, device=device, user=user, received_us=now)
+
+
+def forgotten(*, device: str, user: str, all_of_user: bool, now: int) -> Entry:
+    """A device is to be forgotten, and all that is kept of its user too if so said; `user` is the enrolment's."""
+    return Entry(kind=Kind.FORGOTTEN, device=device, user=user, count=int(all_of_user), received_us=now)
 
 
 def reached_of(entry: Entry) -> dict[str, Reached]:

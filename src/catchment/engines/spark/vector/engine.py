@@ -49,6 +49,16 @@ class VectorEngine:
         """The steps that run over whole batches."""
         return tuple(self._steps)
 
+    @property
+    def steps(self) -> dict[str, VectorStep]:
+        """They."""
+        return self._steps
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no step runs event by event."""
+        return self._rest is None
+
     def run(self, entering: dict[str, Flow]) -> tuple[dict[str, Rows], list[tuple[str, str, Row]]]:
         """Take a batch: what each source step gets. Gives the results of each output, and what failed."""
         given: dict[Port, Flow] = {}
@@ -82,7 +92,7 @@ class VectorEngine:
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Remember that; what the graph has gained since begins anew, and what it has lost is forgotten."""
-        blank = self._blank
+        blank = self.blank
         for name, state in _fitted(blank["vectors"], saved["vectors"]).items():
             self._steps[name].restore(state)
         if self._edge is not None:
@@ -91,7 +101,7 @@ class VectorEngine:
             self._edge.restore({**edge, **named})
 
     @cached_property
-    def _blank(self) -> dict[str, Any]:
+    def blank(self) -> dict[str, Any]:
         """What an engine of this graph remembers before it has taken anything."""
         return VectorEngine(self._graph, self._outputs).snapshot()
 

@@ -14,10 +14,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from catchment.engines.spark.rows import Array, Rows
+from catchment.engines.spark.state.pieces import Pieces, ShardOf
 from catchment.program.types import Row, Schema
 
 Control: TypeAlias = tuple[Any, ...]
 """(place, PROGRESS, device, owner, at), (place, PRESENCE, device, owner, since) or (place, TICK, now)."""
+
+TOLD_AGAIN = -1
+"""The place of a tick that happened before the batch, told for what was not looked at then: no timer was due by it."""
 
 
 @dataclass(slots=True)
@@ -61,6 +65,22 @@ class VectorStep(ABC):
 
     def restore(self, saved: Any) -> None:  # noqa: B027  most steps remember nothing
         """Remember that."""
+
+    def split(self, shard_of: ShardOf, route: Sequence[int]) -> Pieces:
+        """What the step remembers, by shard. `route` says which fields of its key decide that."""
+        return Pieces(self.snapshot())
+
+    def remembered(self) -> Sequence[tuple[tuple[Any, ...], Any]]:
+        """Each key, and what is remembered of it, as plain data for people."""
+        return ()
+
+    def forget(self, device: str) -> None:  # noqa: B027  most steps know no device
+        """Know nothing more of a device than if it had never spoken."""
+
+    def merge(self, shared: Any, parts: Sequence[Any]) -> None:
+        """Remember what all keys share, and these shards."""
+        if shared is not None:
+            self.restore(shared)
 
     def fail(self, rows: Rows, reasons: dict[int, str]) -> Array | None:
         """Quarantine these rows; the others as a mask, or None where there are none to leave out."""

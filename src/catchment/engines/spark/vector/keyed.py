@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from catchment.engines.spark.events import TICK
-from catchment.engines.spark.vector.flow import Control
+from catchment.engines.spark.vector.flow import TOLD_AGAIN, Control
 from catchment.engines.spark.vector.release import Released
+from catchment.engines.spark.vector.waiting import LEAST
 from catchment.errors import ProgramError
 from catchment.operators.contract import NOWHERE, Port, Quarantine
 from catchment.operators.keys import Key
@@ -185,6 +186,15 @@ class Keyed(Processed):
         self._last[known.key] = last
         self._drop(known)
 
+    def due_of(self, entry: Sequence[Any]) -> tuple[int | None, int | None]:
+        """Of a saved key: the least time that a timer or forgetting waits for, and up to which clock none is due."""
+        _, _, latest, timers, forgetting = entry
+        events = [moment for _, kind, moment, _, _ in timers if kind == EVENT]
+        if forgetting is not None:
+            events.append(latest + (self.ttl or 0))
+        clocks = [LEAST if read is None else read + moment - 1 for _, kind, moment, read, _ in timers if kind != EVENT]
+        return min(events, default=None), min(clocks, default=None)
+
     # -- in turn -----------------------------------------------------------------------------------------------------
 
     def in_turn(self, released: Released, controls: Sequence[Control], rows: Sequence[Row]) -> None:
@@ -224,5 +234,5 @@ class Keyed(Processed):
                 moment, at, group, row = next(elements)
             self.place = place
             self.due(moved)
-            if kind == TICK:
+            if kind == TICK and place != TOLD_AGAIN:
                 self.clock(self.time.read or 0)

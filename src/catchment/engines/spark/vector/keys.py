@@ -31,7 +31,7 @@ class Keys:
     def number(self, columns: Sequence[Column], count: int) -> Array:
         """The number of each row's key; new ones get the next numbers, in the order in which they come."""
         if not columns:
-            self._add([()])
+            self._add([()] if count else [])
             return np.zeros(count, np.int64)
         codes, firsts = distinct(columns, count)
         found = list(zip(*[column_values(column, firsts) for column in columns], strict=True))

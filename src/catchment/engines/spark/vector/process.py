@@ -5,6 +5,8 @@ Results are put in the order in which events one by one would have given them.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 
 from catchment.engines.spark.events import TICK
 from catchment.engines.spark.rows import Array, Rows
+from catchment.engines.spark.state.pieces import Pieces, ShardOf
 from catchment.engines.spark.vector.columned import Answer, Columned, Given
 from catchment.engines.spark.vector.flow import Control, Flow, VectorStep, kinds_of
 from catchment.engines.spark.vector.keyed import Keyed, When
@@ -64,7 +67,7 @@ class VectorProcess(VectorStep):
     """An author's own step."""
 
     def __init__(self, step: steps.Processed, given: Schema) -> None:
-        grouping = Grouping.of(given, step.keys, step.scope)
+        grouping = self._grouping = Grouping.of(given, step.keys, step.scope)
         self._places = [given.position(key) for key in step.keys]
         position = None if grouping.position is None else self._places[grouping.position]
         waiting = VectorWaiting(grouping, step.closing, step.scope)
@@ -208,12 +211,51 @@ class VectorProcess(VectorStep):
         )
         return whole.take(np.lexsort((after, tie, keys[2], keys[1], keys[0])))
 
+    def split(self, shard_of: ShardOf, route: Sequence[int]) -> Pieces:
+        pieces, waiting = self._release.split(shard_of, [self._places[field] for field in route])
+        state = self._keyed.state()
+        pieces.shared = [pieces.shared, state["number"]]
+        counts: Counter[int] = Counter()
+        for entry in state["keys"]:
+            shard = shard_of(tuple([entry[0][field] for field in route]))
+            part = pieces.parts.setdefault(shard, [None, None])
+            if len(part) == 2:
+                part.append([])
+            part[2].append(entry)
+            counts[shard] += 1
+            events, clocks = self._keyed.due_of(entry)
+            if events is not None:
+                waiting.ring(pieces, shard, self._grouping.of_key(entry[0]), events)
+            if clocks is not None:
+                pieces.ring(pieces.clock, shard, clocks)
+        for shard, count in counts.items():
+            pieces.count[shard] = max(pieces.count.get(shard, 0), count)
+        return pieces
+
+    def remembered(self) -> Sequence[tuple[tuple[Any, ...], Any]]:
+        return [
+            (key, {"state": state, "latest": latest, "timers": {name: moment for name, _, moment, *_ in timers}})
+            for key, state, latest, timers, _ in self._keyed.state()["keys"]
+        ]
+
+    def forget(self, device: str) -> None:
+        self._release.waiting.forget(device)
+
+    def merge(self, shared: Any, parts: Sequence[Any]) -> None:
+        release, number = shared
+        self._release.merge(release, parts)
+        keys = [entry for part in parts for entries in part[2:] for entry in entries]
+        self._resume({"number": number, "elements": [], "touched": [], "keys": keys})
+
     def snapshot(self) -> Any:
         return [self._release.snapshot(), self._keyed.state()]
 
     def restore(self, saved: Any) -> None:
         release, state = saved
         self._release.restore(release)
+        self._resume(state)
+
+    def _resume(self, state: Any) -> None:
         tracker = self._release.waiting.tracker
         self._keyed.time.marks = dict(tracker.marks)
         self._keyed.time.read = tracker.now()

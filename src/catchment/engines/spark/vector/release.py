@@ -6,14 +6,16 @@ device and arrival. One that comes behind its group's bound is late.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from catchment.engines.spark.rows import Array, Rows
+from catchment.engines.spark.state.pieces import Pieces, ShardOf, by_shard, shards_of_rows
 from catchment.engines.spark.vector.flow import Flow
-from catchment.engines.spark.vector.waiting import Followed, VectorWaiting
+from catchment.engines.spark.vector.waiting import Followed, Groups, VectorWaiting, WaitingPieces
 from catchment.program.steps import Order
 
 
@@ -72,6 +74,31 @@ class VectorRelease:
         rows, group, moment = rows.take(order), group[order], moment[order]
         rows.place = followed.moments.places[moment]
         return Released(rows, group, moment, late, followed)
+
+    def split(self, shard_of: ShardOf, places: Sequence[int]) -> tuple[Pieces, WaitingPieces]:
+        """What waits, by shard; `places` are those of the fields that decide it."""
+        rows = self._pending
+        waiting = self.waiting.split(shard_of)
+        pieces = Pieces([waiting.shared, self._arrived])
+        for shard, part in waiting.parts.items():
+            pieces.parts[shard] = [part, None]
+            pieces.count[shard] = len(part["groups"])
+        shards = shards_of_rows([rows.columns[place] for place in places], len(rows), shard_of)
+        for shard, which in by_shard(shards):
+            held = rows.take(which)
+            pieces.parts.setdefault(shard, [None, None])[1] = held.plain(places=True)
+            groups = Groups([], {})
+            group = groups.of(None if self._position is None else held.columns[self._position], len(held))
+            for number, name in enumerate(groups.known):
+                waiting.ring(pieces, shard, name, int(held.at[group == number].min()))
+        return pieces, waiting
+
+    def merge(self, shared: Any, parts: Sequence[Any]) -> None:
+        """Remember that."""
+        waiting, self._arrived = shared
+        self.waiting.merge(waiting, [part[0] for part in parts if part[0] is not None])
+        pending = [Rows.from_plain(part[1]) for part in parts if part[1] is not None]
+        self._pending = Rows.concat(pending) if pending else Rows.none(self._kinds)
 
     def snapshot(self) -> Any:
         """As plain data."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from catchment.engines.spark.events import TICK
 from catchment.engines.spark.rows import Array, Column, Rows, taken, tuples
+from catchment.engines.spark.state.pieces import Pieces, ShardOf, by_shard
 from catchment.engines.spark.vector import aggregates
 from catchment.engines.spark.vector.aggregates import Part, VectorAggregates
 from catchment.engines.spark.vector.flow import Flow, VectorStep, kinds_of
@@ -29,6 +31,7 @@ class VectorRunning(VectorStep):
         position = None if grouping.position is None else self._places[grouping.position]
         self._release = VectorRelease(waiting, position, step.order, kinds_of(given))
         self._aggregates = VectorAggregates(step.aggregates, given)
+        self._names = [one.name for one in step.aggregates]
         self._keys = Keys()
         self._held = self._aggregates.empty(0)
 
@@ -73,6 +76,37 @@ class VectorRunning(VectorStep):
             fresh = self._aggregates.empty(known - held)
             pairs = zip(self._held, fresh, strict=True)
             self._held = [aggregates.chained(pair, (held, known - held)) for pair in pairs]
+
+    def split(self, shard_of: ShardOf, route: Sequence[int]) -> Pieces:
+        pieces, _ = self._release.split(shard_of, [self._places[field] for field in route])
+        keys = self._keys.known
+        shards = np.array([shard_of(tuple([key[field] for field in route])) for key in keys], np.int64)
+        for shard, which in by_shard(shards):
+            held = [aggregates.save(None if part is None else part[which]) for part in self._held]
+            pieces.parts.setdefault(shard, [None, None])
+            pieces.parts[shard] += [[keys[number] for number in which.tolist()], held]
+            pieces.count[shard] = max(pieces.count.get(shard, 0), len(which))
+        return pieces
+
+    def remembered(self) -> Sequence[tuple[tuple[Any, ...], Any]]:
+        values, _ = self._aggregates.results(self._held)
+        rows = zip(*[column.objects() for column in values], strict=True)
+        return [
+            (key, dict(zip(self._names, row, strict=True))) for key, row in zip(self._keys.known, rows, strict=True)
+        ]
+
+    def forget(self, device: str) -> None:
+        self._release.waiting.forget(device)
+
+    def merge(self, shared: Any, parts: Sequence[Any]) -> None:
+        self._release.merge(shared, parts)
+        with_keys = [part[2:] for part in parts if len(part) > 2]
+        self._keys = Keys([tuples(key) for keys, _ in with_keys for key in keys])
+        self._held = self._aggregates.empty(0)
+        if with_keys:
+            lengths = [len(keys) for keys, _ in with_keys]
+            columns = zip(*[[aggregates.load(part) for part in held] for _, held in with_keys], strict=True)
+            self._held = [aggregates.chained(column, lengths) for column in columns]
 
     def snapshot(self) -> Any:
         return [self._release.snapshot(), self._keys.known, [aggregates.save(part) for part in self._held]]

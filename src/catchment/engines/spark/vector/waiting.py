@@ -6,6 +6,7 @@ runs of one source and group, which are as many as uploads, not as points. Knows
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,11 @@ import numpy as np
 
 from catchment.engines.spark.events import PROGRESS, TICK
 from catchment.engines.spark.rows import Array, Column, Rows
+from catchment.engines.spark.state.pieces import NEVER_DUE, Pieces, ShardOf
 from catchment.engines.spark.vector.flow import Control, Flow
 from catchment.engines.spark.vector.keys import column_values, distinct
 from catchment.operators.keys import Grouping
-from catchment.operators.members import Group
+from catchment.operators.members import BUSY, Group
 from catchment.operators.ordering import null_first
 from catchment.operators.progress import Tracker, resolved
 from catchment.operators.ticks import Ticks
@@ -108,6 +110,24 @@ class Followed:
     """What the step says of time itself."""
 
 
+@dataclass(slots=True)
+class WaitingPieces:
+    """Progress in pieces, and when something that waits in a group can next be due."""
+
+    shared: Any
+    parts: dict[int, Any]
+    holds: dict[Group, int]
+    behind: int | None
+    """How far the clock is ahead of a group that follows it; None where there is one group of all."""
+
+    def ring(self, pieces: Pieces, shard: int, group: Group, at: int) -> None:
+        """Something of a group waits until the bound lies beyond that time."""
+        if self.behind is None:
+            pieces.ring(pieces.alarm, shard, at)
+        elif self.holds.get(group, NEVER_DUE) > at:
+            pieces.ring(pieces.clock, shard, at + self.behind)
+
+
 class VectorWaiting:
     """The progress of a step with one input."""
 
@@ -116,6 +136,12 @@ class VectorWaiting:
         self.grace = closing.grace
         self.tracker = Tracker(1, resolved(closing, scope), grouping.of_source)
         self._ticks = Ticks(1)
+        self._first: int | None = None
+        awhile = [
+            closing.idle,
+            *([] if closing.offline is None or closing.offline.at_most is None else [closing.offline.at_most]),
+        ]
+        self._awhile = min(awhile)
         # What each group's bound was at its last moment.
         self._bounds: dict[Group, int] = {}
 
@@ -165,6 +191,7 @@ class VectorWaiting:
                 moved = tracker.progress(0, Source(device, owner), at)
             elif kind == TICK:
                 moved = tracker.tick(0, what[0])
+                self._first = what[0] if self._first is None else self._first
             else:
                 device, owner, since = what
                 moved = tracker.presence(0, Source(device, owner), since)
@@ -181,6 +208,82 @@ class VectorWaiting:
                 if least is not None:
                     said.append((place, TICK, least))
         return closed, risen, said
+
+    def split(self, shard_of: ShardOf) -> WaitingPieces:
+        """What is remembered by shard of its group, where there are groups."""
+        saved = self.snapshot()
+        if self.grouping.position is None:
+            return WaitingPieces(saved, {}, {}, None)
+        progress = saved["progress"]
+        group_of = self.grouping.of_source
+        assert group_of is not None
+        parts: dict[int, Any] = {}
+        holds: dict[Group, int] = {}
+        behind = self.grace + self._awhile
+
+        def part(group: Group) -> Any:
+            fresh: dict[str, Any] = {"now": progress["now"][0], "groups": [], "begun": [], "members": [], "marks": []}
+            return parts.setdefault(shard_of((group,)), fresh)
+
+        for name in progress["groups"]:
+            part(name)["groups"].append(name)
+        for name in progress["begun"]:
+            part(name)["begun"].append(name)
+        for pair in progress["marks"]:
+            part(pair[0])["marks"].append(pair)
+        for member in progress["members"]:
+            _, device, owner, promise, _, state, _, is_awake = member
+            group = group_of(Source(device, owner))
+            part(group)["members"].append(member)
+            if not device:
+                # The step before follows the clock, as far behind as may be.
+                behind = self.grace
+            elif state == BUSY and not is_awake:
+                # No tick moves this source: the group waits for it, however late it is.
+                holds[group] = min(holds.get(group, NEVER_DUE), LEAST if promise is None else promise)
+        shared = {
+            "now": progress["now"],
+            "everyone": progress["everyone"],
+            "first": self._first,
+            "ticks": saved["ticks"],
+        }
+        return WaitingPieces(shared, parts, holds, behind)
+
+    def merge(self, shared: Any, parts: Sequence[Any]) -> None:
+        """Remember that, as it was at the oldest of the parts: the ticks since then are to be told again."""
+        if self.grouping.position is None:
+            self.restore(shared)
+            return
+        self._first = shared["first"]
+        (now,) = shared["now"]
+        members: list[Any] = []
+        for part in parts:
+            if part["now"] is None and self._first is not None:
+                # Whoever was there before the first tick was heard at it.
+                part["members"] = [[*m[:4], self._first if m[7] else m[4], *m[5:]] for m in part["members"]]
+                part["now"] = self._first
+            now = part["now"] if now is None else min(now, part["now"])
+            members += part["members"]
+        # Those that may fall quiet, the one heard longest ago first, as the tracker keeps them.
+        members.sort(key=lambda member: (member[7], member[4] or 0 if member[7] else 0))
+        progress = {
+            "now": [now],
+            "everyone": shared["everyone"],
+            **{name: [each for part in parts for each in part[name]] for name in ("groups", "begun", "marks")},
+            "members": members,
+        }
+        self.restore({"progress": progress, "ticks": shared["ticks"] if now is None else [[now], now]})
+
+    def forget(self, device: str) -> None:
+        """Wait for that device no more."""
+        saved = self.snapshot()
+        progress = saved["progress"]
+        progress["members"] = [member for member in progress["members"] if member[1] != device]
+        self.restore(saved)
+
+    def bound(self, group: Group) -> int:
+        """The watermark of a group less the grace, as it was at its last moment."""
+        return self._bounds.get(group, LEAST)
 
     def snapshot(self) -> Any:
         """As plain data."""

@@ -10,7 +10,7 @@ before such an element where a moment lies between it and the cut before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 
 from catchment.engines.spark.events import TICK
 from catchment.engines.spark.rows import Array, Column, Rows, column_of, taken, tuples
+from catchment.engines.spark.state.pieces import Pieces, ShardOf, by_shard
 from catchment.engines.spark.vector import aggregates
 from catchment.engines.spark.vector.aggregates import Part, VectorAggregates
 from catchment.engines.spark.vector.flow import Flow, VectorStep, kinds_of
@@ -58,6 +59,7 @@ class VectorWindows(VectorStep):
         self._kinds = [kinds_of(given)[place] for place in self._places]
         self._sorts_as: Callable[[Any], Any] = sortable_key(given, step.keys)
         self._aggregates = VectorAggregates(step.aggregates, given)
+        self._names = [one.name for one in step.aggregates]
         self._keys = Keys()
         none = np.zeros(0, np.int64)
         self._panes = _Panes(none, none, self._aggregates.empty(0))
@@ -213,6 +215,67 @@ class VectorWindows(VectorStep):
         made = Rows(end - 1, group, place, followed.groups.sources(), columns)
         good = self.fail(made, reasons)
         return made if good is None else made.take(good)
+
+    def split(self, shard_of: ShardOf, route: Sequence[int]) -> Pieces:
+        waiting = self._waiting.split(shard_of)
+        pieces = Pieces(waiting.shared)
+        for shard, part in waiting.parts.items():
+            pieces.parts[shard] = [part]
+            pieces.count[shard] = len(part["groups"])
+        panes = self._panes
+        used, codes = np.unique(panes.key, return_inverse=True)
+        keys = [self._keys.known[number] for number in used.tolist()]
+        shard_of_key = np.array([shard_of(tuple([key[field] for field in route])) for key in keys], np.int64)
+        position = self._grouping.position
+        # Panes are in order of key and start: the first of each is that of its key's earliest.
+        first = self._first_end(panes.start[np.searchsorted(codes, np.arange(len(keys)))])
+        for key, shard, end in zip(keys, shard_of_key.tolist(), first.tolist(), strict=True):
+            group = None if position is None else key[position]
+            bound = self._waiting.bound(group)
+            # Windows that are closed already may still share panes with the next.
+            following = max(end, bound + self._every - (bound - self._size) % self._every)
+            waiting.ring(pieces, shard, group, following - 1)
+        for shard, which in by_shard(shard_of_key[codes]):
+            own, code = np.unique(codes[which], return_inverse=True)
+            held = panes.take(which)
+            pieces.parts.setdefault(shard, [None])
+            pieces.parts[shard] += [
+                [keys[number] for number in own.tolist()],
+                code.astype(np.int64).tobytes(),
+                held.start.tobytes(),
+                [aggregates.save(part) for part in held.parts],
+            ]
+            pieces.count[shard] = max(pieces.count.get(shard, 0), len(own))
+        return pieces
+
+    def remembered(self) -> Sequence[tuple[tuple[Any, ...], Any]]:
+        panes = self._panes
+        values, _ = self._aggregates.results(panes.parts)
+        columns = [column.objects() for column in values]
+        found: dict[int, list[Any]] = {}
+        for key, start, *row in zip(panes.key.tolist(), panes.start.tolist(), *columns, strict=True):
+            found.setdefault(key, []).append({"start": start, **dict(zip(self._names, row, strict=True))})
+        return [(self._keys.known[key], {"panes": held}) for key, held in found.items()]
+
+    def forget(self, device: str) -> None:
+        self._waiting.forget(device)
+
+    def merge(self, shared: Any, parts: Sequence[Any]) -> None:
+        self._waiting.merge(shared, [part[0] for part in parts if part[0] is not None])
+        keys: list[Any] = []
+        numbers, starts, held, lengths = [], [], [], []
+        for _, own, code, start, saved in [part for part in parts if len(part) > 1]:
+            numbers.append(np.frombuffer(code, np.int64) + len(keys))
+            keys += [tuples(key) for key in own]
+            starts.append(np.frombuffer(start, np.int64))
+            held.append([aggregates.load(part) for part in saved])
+            lengths.append(len(starts[-1]))
+        self._keys = Keys(keys)
+        none = np.zeros(0, np.int64)
+        self._panes = _Panes(none, none, self._aggregates.empty(0))
+        if keys:
+            columns = [aggregates.chained(column, lengths) for column in zip(*held, strict=True)]
+            self._panes = _Panes(np.concatenate(numbers), np.concatenate(starts), columns)
 
     def snapshot(self) -> Any:
         panes = self._panes

@@ -1,0 +1,289 @@
+"""A bucket whose state lies in shards gives what the reference gives, and reads and writes what a batch touches."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import catchment as cm
+from catchment.engines.reference import evaluate
+from catchment.engines.spark.buckets import QUARANTINE, Running
+from catchment.engines.spark.events import FORGET, Arrived
+from catchment.engines.spark.front import Front
+from catchment.engines.spark.results import Results
+from catchment.engines.spark.stages import Stages, cut
+from catchment.engines.spark.state.shards import BOOK, Book
+from catchment.errors import ProgramError
+from catchment.plan.graph import Graph, Port, graph_of
+from catchment.plan.history import Element, Entry, Failure, Outcome, Presence, Progress, Result, Source, Tick
+from catchment.testing import alone
+from tests.unit.edge.generated_history import differences, history
+from tests.unit.edge.generated_records import Fix, Total
+from tests.unit.spark.vector_processes import Timely
+from tests.unit.spark.vector_programs import vector_graph
+from tests.unit.spark.vectorised import arrived
+
+OUTPUT = "{}|{}"
+
+
+class Memory:
+    """A store, and what was read and written since one last looked."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, bytes] = {}
+        self.read: set[int] = set()
+        self.written: set[int] = set()
+
+    def get(self, number: int) -> bytes | None:
+        self.read.add(number)
+        return self.kept.get(number)
+
+    def put(self, number: int, state: bytes) -> None:
+        self.written.add(number)
+        self.kept[number] = state
+
+    def remove(self, number: int) -> None:
+        self.kept.pop(number, None)
+
+    def book(self) -> Book:
+        return msgspec.msgpack.decode(self.kept[BOOK], type=Book)
+
+
+class Bucket:
+    """One bucket of a graph, batch by batch."""
+
+    def __init__(self, graph: Graph, keys_of_a_shard: int = 1) -> None:
+        self.graph = graph
+        ports = [(v.id, port) for v in graph.vertices for port in range(len(v.schemas))]
+        self.ports: dict[str, Port] = {OUTPUT.format(*port): port for port in ports}
+        self.stages: Stages = cut(graph, self.ports)
+        self._front = Front(self.stages, buckets=1)
+        self.running = Running(self.stages, keys_of_a_shard)
+        self.store = Memory()
+        self._results: dict[Port, list[Result]] = {port: [] for port in ports}
+        self._failures: list[Failure] = []
+
+    @property
+    def is_sharded(self) -> bool:
+        return self.running.is_sharded
+
+    def take(self, entries: Sequence[Entry]) -> None:
+        """A batch."""
+        self.store.read.clear()
+        self.store.written.clear()
+        for _, packet in self._front.spread(arrived(self.graph, entries)):
+            _, found = self.running.take(Arrived.unpack(packet), {"0": 1}, self.store)
+            for output, first, count, data in found:
+                for number, what in enumerate(Results([data], count), first):
+                    if output == QUARANTINE:
+                        self._failures.append(Failure(*what))
+                    else:
+                        at, device, owner, row = what
+                        self._results[self.ports[output]].append(Result(number, at, Source(device, owner), row))
+
+    def outcome(self) -> Outcome:
+        return Outcome({p: tuple(r) for p, r in self._results.items()}, tuple(sorted(self._failures, key=repr)))
+
+
+def kept_in_shards(seed: int) -> tuple[bool, list[str]]:
+    """Whether a random program's state is in shards, and in what it differs from the reference."""
+    draw = random.Random(seed)
+    drawn = vector_graph(draw)
+    entries = [
+        entry
+        for entry in history(draw, drawn, draw.choice((20, 60, 150)))
+        # Collapsed sources are what steps give; the log has devices, and here each has an owner: what a step promises
+        # of those without one it promises of everyone, also in other buckets.
+        if isinstance(entry, Tick) or (entry.source.device and entry.source.owner)
+    ]
+    bucket = Bucket(drawn, draw.choice((1, 2, 32)))
+    batch: list[Entry] = []
+    for entry in entries:
+        batch.append(entry)
+        if draw.random() < 0.2:
+            bucket.take(batch)
+            batch = []
+    bucket.take(batch)
+    expected = evaluate(drawn, tuple(entries))
+    expected = Outcome(expected.results, tuple(sorted(expected.failures, key=repr)))
+    return bucket.is_sharded, differences(expected, bucket.outcome(), expected.results)
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.integers(0, 10**9))
+@example(22)
+@example(1135)
+@example(3392)
+@example(4723)
+def test_generated(seed: int) -> None:
+    try:
+        _, found = kept_in_shards(seed)
+    except ProgramError as error:
+        assert error.code == "C330"  # a step without key behind one with a key
+    else:
+        assert found == []
+
+
+def test_most_programs_keep_their_state_in_shards() -> None:
+    """Were it one piece, the test above would hold all the same."""
+    sharded = []
+    for seed in range(60):
+        with contextlib.suppress(ProgramError):
+            sharded.append(Bucket(vector_graph(random.Random(seed))).is_sharded)
+    assert sum(sharded) > len(sharded) / 2
+
+
+STEP = "left/append"
+
+
+def fix(user: str, at: int, place: int = 0) -> Element:
+    return Element(STEP, at, Source(user, user), (user, user, at, place, 1.0, None, None, True, None))
+
+
+def promise(user: str, at: int) -> Progress:
+    return Progress(STEP, Source(user, user), at)
+
+
+def stays(ttl: int | None = None, kind: Any = Timely) -> Graph:
+    """A process per user."""
+    return graph_of(
+        alone(
+            lambda left, right: left.key_by(Fix.user).process(kind(gap=20), ttl=ttl and cm.microseconds(ttl)),
+            left=Fix,
+            right=Fix,
+        )
+    )
+
+
+USERS = [f"user-{n}" for n in range(200)]
+
+
+def filled(graph: Graph) -> Bucket:
+    """A bucket with something of each user."""
+    bucket = Bucket(graph, keys_of_a_shard=4)
+    for _ in range(2):  # the first finds out how many keys there are
+        bucket.take([entry for user in USERS for entry in (fix(user, 10, 3), promise(user, 20))])
+    assert bucket.store.book().shards >= 32
+    return bucket
+
+
+def test_a_batch_touches_the_shards_of_its_own_keys_only() -> None:
+    bucket = filled(stays())
+    bucket.take([fix("user-7", 30, 3)])
+    assert len(bucket.store.read) == len(bucket.store.written) == 2
+    assert BOOK in bucket.store.read
+
+
+def test_a_tick_touches_what_is_due_by_it_and_nothing_else() -> None:
+    bucket = filled(stays())
+    bucket.take([fix("user-7", 30, 0), promise("user-7", 31)])  # sets a timer for 50
+    bucket.take([Tick(40)])
+    assert bucket.store.read == {BOOK}
+    bucket.take([Presence(Source("user-7", "user-7"), 45), Tick(100)])
+    assert bucket.store.read > {BOOK}
+
+
+def test_state_grows_with_live_keys_and_not_with_time() -> None:
+    bucket = Bucket(stays(ttl=50), keys_of_a_shard=4)
+    sizes = []
+    for at in range(0, 4000, 100):
+        bucket.take([entry for user in USERS[:20] for entry in (fix(user, at, 3), promise(user, at + 10))])
+        sizes.append(sum(map(len, bucket.store.kept.values())))
+    assert max(sizes[10:]) <= 1.1 * max(sizes[3:10])
+    full = sizes[-1]
+    bucket.take([promise(user, 10_000) for user in USERS[:20]])
+    assert sum(map(len, bucket.store.kept.values())) < full
+
+
+def test_what_is_forgotten_leaves_no_trace() -> None:
+    bucket = filled(stays())
+    bucket.running.take(Arrived(1, said=[(0, FORGET, "user-199", "user-199", True)]), {"0": 2}, bucket.store)
+    assert not any(b"user-199" in state for state in bucket.store.kept.values())
+    assert bucket.running.look_up(bucket.store, ("user-199",)) == {"alone/processed": []}
+    assert any(b"user-198" in state for state in bucket.store.kept.values())
+
+
+def test_the_state_of_a_key_can_be_looked_up() -> None:
+    bucket = Bucket(stays())
+    bucket.take([fix("ada", 3, 0), fix("bob", 4, 3), promise("ada", 5), promise("bob", 5)])
+    ((key, found),) = bucket.running.look_up(bucket.store, ("ada",))["alone/processed"]
+    assert key == ("ada",)
+    assert found == {"state": {"count": 1, "tags": []}, "latest": 3, "timers": {"a": 23}}
+
+
+class More(cm.State):
+    count: int = 0
+    longest: float = 1.5
+
+
+class Other(cm.State):
+    count: str = ""
+
+
+class Counting(cm.Process[Fix, Total, More]):
+    gap: int
+
+    def on_element(self, element: Fix, state: More, context: cm.Context) -> list[Total]:
+        state.count += 1
+        return [Total(at=element.at, n=round(state.count * state.longest * 2))]
+
+
+class Texting(cm.Process[Fix, Total, Other]):
+    gap: int
+
+    def on_element(self, element: Fix, state: Other, context: cm.Context) -> list[Total]:
+        return []
+
+
+def test_a_changed_process_goes_on_from_its_state_where_that_only_gained_or_lost_fields() -> None:
+    before, after = Bucket(stays()), Bucket(stays(kind=Counting))
+    before.take([fix("ada", 3, 3), promise("ada", 5)])
+    after.store = before.store
+    after.take([fix("ada", 6, 3), promise("ada", 7)])
+    (result,) = after.outcome().results["alone/processed", 0]
+    assert result.row == (6, 6)
+    other = Bucket(stays(kind=Texting))
+    other.store = before.store
+    with pytest.raises(ProgramError, match="C333") as refused:
+        other.take([fix("ada", 8)])
+    assert refused.value.why == "alone/processed kept count as int, and now as str"
+    gone = Bucket(graph_of(alone(lambda left, right: left.key_by(Fix.user).state(n=cm.count()), left=Fix, right=Fix)))
+    gone.store = before.store
+    gone.take([fix("ada", 8), promise("ada", 9)])
+    (result,) = gone.outcome().results["alone/running", 0]
+    assert result.row == ("ada", 8, 1)
+
+
+def test_state_moves_between_one_piece_and_shards_when_a_program_changes() -> None:
+    """With a step behind it that runs event by event, keys are no longer apart."""
+
+    def step(left: Any, right: Any) -> Any:
+        return left.key_by(Fix.user).state(n=cm.count())
+
+    def more(left: Any, right: Any) -> Any:
+        return step(left, right).changes()
+
+    alone_, together = (graph_of(alone(made, left=Fix, right=Fix)) for made in (step, more))
+    first, second, third = Bucket(alone_), Bucket(together), Bucket(alone_)
+    assert (first.is_sharded, second.is_sharded) == (True, False)
+    second.store = third.store = first.store
+    counts = []
+    for at, bucket in ((10, first), (20, second), (30, second), (40, third), (50, third)):
+        bucket.take([fix("ada", at), fix("bob", at), promise("ada", at + 1), promise("bob", at + 1)])
+        assert (len(first.store.kept) > 1) == bucket.is_sharded
+        counts.append([result.row[2] for result in bucket.outcome().results["alone/running", 0]][-2:])
+    assert counts == [[1, 1], [2, 2], [3, 3], [4, 4], [5, 5]]
+
+
+def test_state_in_one_piece_cannot_be_looked_up() -> None:
+    bucket = Bucket(graph_of(alone(lambda left, right: left.key_by(Fix.user).changes(Fix.tag), left=Fix, right=Fix)))
+    bucket.take([fix("ada", 3)])
+    with pytest.raises(ProgramError, match="C334"):
+        bucket.running.look_up(bucket.store, ("ada",))
