@@ -8,6 +8,8 @@ the phone; see README.md beside this file.
 
 from __future__ import annotations
 
+from typing import Any
+
 import catchment as cm
 from catchment.program.window import Window
 from impacts import LEAST_USERS, Impact, Passage, impact, passages
@@ -24,6 +26,8 @@ STEP_LINES = range(8, 15)
 ENOUGH = 30
 """Of the 32 readings that a window has when none is missing: gaps look like oscillations."""
 MINUTE = cm.minutes(1)
+TABLES = "peir-tables"
+"""Where results are kept: a folder where the program is started."""
 QUIET = cm.minutes(10)
 """A phone that is connected and says nothing for so long has nothing older to say."""
 
@@ -86,10 +90,12 @@ def placed(
     inference: cm.Site = cm.DEVICE,
     speeds: list[list[float]] | None = None,
     within: cm.Duration = MINUTE,
+    tables: str | None = TABLES,
 ) -> cm.Program:
     """The program with transport-mode inference at that site; `speeds` are trained tables instead of published ones.
 
-    A reading waits on the phone for others to be sent with, but no longer than `within`.
+    A reading waits on the phone for others to be sent with, but no longer than `within`. Results are kept in the folder
+    `tables`, where there is one, beside what each phone is sent.
     """
     peir = cm.Program("peir")
 
@@ -227,6 +233,11 @@ def placed(
     peir.deliver(trips, by=Trip.user, keep="all")
     peir.deliver(hourly, by=Footprint.user)
     peir.deliver(daily, by=Footprint.user, keep="all")
+    if tables is not None:
+        kept: dict[str, cm.Stream[Any]] = {"trips": trips, "legs": legs, "hourly": hourly, "daily": daily}
+        kept |= {"sites_hourly": sites_hourly, "sites_daily": sites_daily}
+        for name, stream in kept.items():
+            peir.sink(stream, "parquet", path=f"{tables}/{name}", every=MINUTE)
     return peir
 
 
