@@ -1,4 +1,4 @@
-"""A program is changed between two runs of its query, and goes on from the state of the one before it."""
+"""A program is changed between two runs: it goes on from its state, and takes what it could not compute before."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import pytest
 
 import catchment as cm
 from catchment.cloud.publish import Publisher
+from catchment.cloud.redrive import redrive
 from catchment.cloud.sinks.downlink import DownlinkSink
+from catchment.cloud.sinks.quarantine import QuarantineSink
 from catchment.cloud.upgrade import upgrade
+from catchment.gateway.log.entry import joined
 from catchment.gateway.stores import open_downlink
 from catchment.plan import document
 from catchment.plan.physical import Plan
@@ -34,7 +37,7 @@ class Most(cm.Record):
 
 
 def meter(*, later: bool) -> Plan:
-    """Totals; later, only of what is less than a thousand, and beside them the largest of all."""
+    """Totals, which cannot take a zero; later, of all that is less than a thousand, and beside them the largest."""
     program = cm.Program("thread")
 
     @program.stream(at=cm.DEVICE)
@@ -43,8 +46,9 @@ def meter(*, later: bool) -> Plan:
 
     @program.stream(at=cm.CLOUD)
     def totals(readings: cm.Stream[Reading]) -> cm.Stream[Total]:
-        some = readings.where(Reading.amount < 1000) if later else readings
-        return some.key_by(Reading.user).state(Total, count=cm.count(), total=cm.sum(Reading.amount))
+        some = readings.where(Reading.amount < 1000 if later else Reading.amount // Reading.amount > 0)
+        keyed = some.key_by(Reading.user)
+        return keyed.state(Total, order="arrival", count=cm.count(), total=cm.sum(Reading.amount))
 
     program.deliver(totals, by=Total.user)
     if later:
@@ -64,7 +68,8 @@ def test_what_is_counted_goes_on_and_what_is_new_begins(spark: SparkSession, tmp
 
     def run(plan: Plan, generation: int) -> None:
         (part,) = [part for part in plan.at(cm.CLOUD) if part.inputs]
-        publish = Publisher([DownlinkSink(document.write(plan), str(tmp_path), generation)])
+        quarantine = QuarantineSink(str(tmp_path / "quarantine" / "programs" / "thread" / part.name))
+        publish = Publisher([DownlinkSink(document.write(plan), str(tmp_path), generation), quarantine])
         writer = results(spark, plan, part, log.path, {}).writeStream.foreachBatch(publish)
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
         writer.trigger(availableNow=True).start().awaitTermination(180)
@@ -76,12 +81,18 @@ def test_what_is_counted_goes_on_and_what_is_new_begins(spark: SparkSession, tmp
         packets = [out for out in found if out.stream == f"thread/{output}"]
         return [row for out in packets for row in codec(out.codec).decode(schema, out.payload)]
 
-    log.upload("ada", ("ada", 1000, 5000), ("ada", 1001, 1), ("ada", 1002, 2))
+    log.append(joined(device="ada-1", user="ada", now=0))
+    log.upload("ada", ("ada", 1000, 5000), ("ada", 1001, 1), ("ada", 1002, 0), ("ada", 1003, 2))
     run(meter(later=False), 1)
     made = upgrade(meter(later=False), upgrade(None, {}, meter(later=False)).forms, meter(later=True))
     assert made.began == ["most/running"]
     log.upload("ada", ("ada", 2000, 4000), ("ada", 2001, 3), ("ada", 3000, 0))
     log.close()
+    home = tmp_path / "programs" / "thread"
+    home.mkdir(parents=True)
+    (home / "plan.json").write_bytes(document.write(made.plan))
+    assert (redrive(tmp_path, "thread").appended, redrive(tmp_path, "thread").appended) == (1, 0)
     run(made.plan, 2)
-    assert given("totals", Total.schema) == [("ada", 2001, 4, 5006)], "4000 was no longer counted, 5000 once was"
+    run(made.plan, 3)
+    assert given("totals", Total.schema) == [("ada", 1002, 6, 5006)], "4000 no longer counts, both zeros do, each once"
     assert given("most", Most.schema) == [("ada", 2001, 4000)], "of what came since"

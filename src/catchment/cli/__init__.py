@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "status": "say what runs in a data directory",
     "stop": "end what runs in a data directory, cleanly",
     "table": "show what a program keeps as Parquet files",
+    "redrive": "give a program again what is in its quarantine, once it can compute it",
     "doctor": "say what this machine has for Catchment, what is missing, and how to get it",
     "explain": "say how a program becomes its plan: its graph, each rewrite, its parts, and why",
     "device": "run a program's device part on this machine, and ask a running one",
