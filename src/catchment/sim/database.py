@@ -15,13 +15,13 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from catchment.sim.clock import Killed
 from catchment.sim.process import Process
-from catchment.sync.outbox import Aside
+from catchment.sync.outbox import Damaged
 
 STATES_KEPT = 12
 """So many states stay to go back to: a lying disk loses its last writes, and a backup is older than that."""
@@ -66,14 +66,11 @@ class DatabaseDisk:
             raise
         return connection
 
-    def set_aside(self) -> Aside:
-        """Put it out of the way, for another to begin in its place."""
-        image = self._states[-1].image if self._states else b""
-        self.wipe()
-        source = sqlite3.connect(":memory:", isolation_level=None)
-        if image:
-            source.deserialize(image)
-        return Aside("damaged", source)
+    def another(self) -> DatabaseDisk:
+        """An empty one on the same flash, which is as full, or as broken, as this one."""
+        other = DatabaseDisk(self._luck)
+        other._full, other._read_only, other.fails_at_commit = self._full, self._read_only, self.fails_at_commit
+        return other
 
     # -- what may happen to it -------------------------------------------------------------------------------------
 
@@ -259,4 +256,30 @@ class _Connection(sqlite3.Connection):
         return cursor
 
 
-Connect = Callable[[], sqlite3.Connection]
+class DiskMending:
+    """A damaged database replaced by another, which lies beside it until it is whole."""
+
+    def __init__(self, disk: DatabaseDisk, process: Process) -> None:
+        self._disk = disk
+        self._process = process
+        self._beside = disk.another()
+
+    def damaged(self) -> Damaged:
+        """What is there."""
+        self._process.act()
+        source = sqlite3.connect(":memory:", isolation_level=None)
+        if self._disk.image:
+            source.deserialize(self._disk.image)
+        return Damaged("damaged", source)
+
+    def beside(self) -> sqlite3.Connection:
+        """An empty one on the same flash."""
+        self._beside = self._disk.another()
+        return self._beside.connect(self._process)
+
+    def swap(self) -> None:
+        """The one beside takes its place."""
+        self._process.act()
+        self._disk.restore(self._beside.image or b"")
+        # A process may end between the change and hearing of it.
+        self._process.act()

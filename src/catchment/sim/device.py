@@ -18,7 +18,7 @@ from catchment.program.sync import Sync
 from catchment.program.types import INSTANT, INT, STR, Column, Schema
 from catchment.sim.clock import SECOND_US, BootClock, Clock, WallClock
 from catchment.sim.coverage import Coverage
-from catchment.sim.database import DatabaseDisk
+from catchment.sim.database import DatabaseDisk, DiskMending
 from catchment.sim.ledger import Fate, Ledger, Name
 from catchment.sim.link import Link
 from catchment.sim.network import Network
@@ -215,7 +215,7 @@ class DeviceNode:
             None,
             fresh_nonce=lambda: self._luck.randbytes(8),
             connect=lambda: self.disk.connect(process),
-            set_aside=self.disk.set_aside,
+            mending=DiskMending(self.disk, process),
         )
         keeper: bytes | None = None
         seen: bytes | None = None

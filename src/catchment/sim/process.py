@@ -52,6 +52,7 @@ class Process:
         self._fuse = 0
         self._burnt: Callable[[], object] | None = None
         self._exclusive = 0
+        self._stopped_until_us = 0
         self._at_end: list[Callable[[], object]] = []
         self.strand = self.new_strand()
         """Its main line of work."""
@@ -95,9 +96,13 @@ class Process:
                 action()
 
     def stop(self, for_us: int) -> None:
-        """Hold all of it, from outside, as a scheduler may: what it was to do happens when it goes on."""
+        """Hold all of it, from outside, as a scheduler may: what it was to do happens when it goes on.
+
+        Of two stops at once, the longer one counts.
+        """
         strands = _hold(self._strands)
-        self._clock.after(for_us, lambda: self._release(strands))
+        self._stopped_until_us = max(self._stopped_until_us, self._clock.now_us + for_us)
+        self._clock.after(for_us, lambda: self._go_on(strands))
 
     def stall(self, for_us: int, strand: Strand | None = None) -> bool:
         """Stand still here, on the stack, while the world goes on: all of it, or only that strand.
@@ -121,6 +126,12 @@ class Process:
             yield
         finally:
             self._exclusive -= 1
+
+    def _go_on(self, strands: list[Strand]) -> None:
+        if self._clock.now_us < self._stopped_until_us:
+            self._clock.at(self._stopped_until_us, lambda: self._go_on(strands))
+        else:
+            self._release(strands)
 
     def _release(self, strands: list[Strand]) -> None:
         for strand in strands:

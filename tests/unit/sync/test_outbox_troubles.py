@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from catchment.errors import ProgramError
 from catchment.program.types import FLOAT, INT, Column, Row, Schema
 from catchment.sync.frame import Epoch, Gap, Lost, Mark
 from catchment.sync.outbox import Appended, Health, Outbox, OutboxError
+from catchment.sync.outbox.database import Database
+from catchment.sync.outbox.mending import FileMending
+from catchment.sync.outbox.salvage import salvage
 from tests.unit.sync.outbox_world import BOOT, FIX, Disk, drain, nonces, numbers_of, put
 
 
@@ -222,3 +226,64 @@ class TestDamage:
             if not outbox.salvaged.state_kept:
                 assert outbox.load_state("engine") is None
         outbox.close()
+
+    @pytest.mark.parametrize("ends", ["while it is filled", "before it is in its place", "half-way through the swap"])
+    def test_a_start_that_ends_while_it_mends_loses_nothing(self, tmp_path: Path, ends: str) -> None:
+        path = tmp_path / "outbox.db"
+        with closing(Outbox.open(path, fresh_nonce=nonces())) as outbox:
+            put(outbox, 1, 2)
+            outbox.save_state("engine", b"one")
+            outbox._connection().execute("UPDATE state SET value = x'00'")
+            whole = outbox.epoch
+
+        mending = FileMending(path)
+        damaged, fresh = mending.damaged(), Database(mending.beside)
+        if ends != "while it is filled":
+            salvage(damaged, fresh)
+        fresh.settle()
+        fresh.close()
+        damaged.source.close()
+        if ends == "half-way through the swap":
+            path.with_name("outbox.db.mending").rename(path.with_name("outbox.db.mended"))
+            path.rename(path.with_name("outbox.db.damaged-1"))
+
+        with closing(Outbox.open(path, fresh_nonce=lambda: b"later on")) as outbox:
+            with suppress(OutboxError):
+                outbox.load_state("engine")
+            assert [(run.epoch, run.rows()) for run in drain(outbox)] == [(whole, [(1, 1), (2, 2)])]
+            assert (outbox.load_state("engine"), outbox.health) == (None, Health.WORKING)
+        assert {one.name for one in tmp_path.glob("outbox.db.*")} >= {"outbox.db.damaged-1"}
+
+    def test_a_disk_too_full_to_mend_keeps_what_is_damaged_until_there_is_room(self, tmp_path: Path) -> None:
+        path = tmp_path / "outbox.db"
+        with closing(Outbox.open(path, fresh_nonce=nonces())) as outbox:
+            put(outbox, 1, 2)
+            whole = outbox.epoch
+        full = Full(path)
+        body = bytearray(path.read_bytes())
+        body[28:32] = b"\xff\xff\xff\xff"  # how many pages there are
+        body[100:102] = b"\xee\xee"  # what kind of page the first is
+        path.write_bytes(bytes(body))
+        outbox = Outbox.open(path, fresh_nonce=lambda: b"later on", mending=full)
+        assert (outbox.health, outbox.epoch) == (Health.FULL, None)
+        assert put(outbox, 3) == Appended(0, refused=1)
+        assert path.exists()
+        full.is_full = False
+        assert put(outbox, 4) == Appended(1)
+        assert outbox.salvaged is not None
+        assert outbox.salvaged.entries in (0, 2)
+        assert {run.epoch for run in drain(outbox)} <= {whole, outbox.epoch}
+        assert (path.parent / outbox.salvaged.set_aside).exists()
+        outbox.close()
+
+
+class Full(FileMending):
+    """Has no room beside the damaged file, for a while."""
+
+    is_full = True
+
+    def beside(self) -> sqlite3.Connection:
+        connection = super().beside()
+        if self.is_full:
+            connection.execute("PRAGMA max_page_count=1")
+        return connection

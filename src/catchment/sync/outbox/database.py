@@ -7,7 +7,6 @@ least the count of what it cannot take can be written. Knows SQLite and its fail
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from catchment.errors import InternalError
+from catchment.sync.outbox.mending import finish, sync_directory
 
 _PACKER = msgspec.msgpack.Encoder()
 FORMAT = 1
@@ -96,13 +96,14 @@ def connect_to(path: Path) -> Connect:
 
     def connect() -> sqlite3.Connection:
         path.parent.mkdir(parents=True, exist_ok=True)
+        finish(path)
         fresh = not path.exists()
         if not fresh:
             _check_header(path)
         connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
         if fresh:
             connection.execute("PRAGMA user_version")  # the file appears only when it is first read
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
         return connection
 
     return connect
@@ -180,6 +181,14 @@ class Database:
             self._depth = 0
             if not durable:
                 self._connection.execute("PRAGMA synchronous=FULL")
+
+    def settle(self) -> None:
+        """Bring everything into one file, whose log is gone. It is to be closed then."""
+        if self._connection.execute("PRAGMA database_list").fetchone()[2]:
+            try:
+                self._connection.execute("PRAGMA journal_mode=DELETE")
+            except sqlite3.DatabaseError as error:
+                raise outbox_error(error) from error
 
     def close(self) -> None:
         """Let go of the file."""
@@ -323,12 +332,3 @@ def _check_header(path: Path) -> None:
         header = file.read(20)
     if header[18:] not in (b"", b"\1\1", b"\2\2"):
         raise damaged(f"its header claims the versions {header[18:].hex()}")
-
-
-def _sync_directory(path: Path) -> None:
-    """A new file's name is durable only once its directory is."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -8,15 +8,13 @@ marks are carried over together or not at all, since one without the others woul
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from catchment.sync.outbox.database import SEAL_AT, VALUE_BYTES_MAX, Database, is_sound
+from catchment.sync.outbox.mending import Damaged, Mending
 
-_SUFFIXES = ("", "-wal", "-shm")
 _BELONG_TOGETHER = ("state", "arrived", "result")
 
 
@@ -31,56 +29,38 @@ class Salvage(msgspec.Struct, frozen=True):
     state_kept: bool
 
 
-class Aside(NamedTuple):
-    """A damaged outbox that was put out of the way."""
-
-    name: str
-    source: sqlite3.Connection
-
-
-SetAside = Callable[[], Aside]
-
-
-def set_aside_at(path: Path) -> SetAside:
-    """A way to put the outbox at that path out of the way; the simulator passes its own, over memory."""
-    return lambda: _open_aside(_set_aside(path))
-
-
-def _open_aside(path: Path) -> Aside:
-    return Aside(path.name, sqlite3.connect(path, isolation_level=None))
-
-
-def _set_aside(path: Path) -> Path:
-    """Move the files of an outbox out of the way, under a name that nothing has yet."""
-    number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-        number += 1
-    # The log first: an outbox without its log is older than it should be, but never the other way round.
-    for suffix in reversed(_SUFFIXES):
-        part = path.with_name(path.name + suffix)
-        if part.exists():
-            part.rename(aside.with_name(aside.name + suffix))
-    return aside
-
-
-def salvage(aside: Aside, fresh: Database) -> Salvage:
-    """Carry over what can be read."""
-    source = aside.source
-    source.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
+def mend(place: Mending) -> Salvage:
+    """Replace the damaged outbox at that place by a new one with what can be read of it."""
+    damaged = place.damaged()
     try:
-        with fresh.transaction() as into:
-            named = [_copy(source, into, table, "id") for table in ("epoch", "stream", "schema", "stamp")]
-            numbered = _copy(source, into, "channel", "stream, epoch")
-            _copy(source, into, "entry", "stream, epoch, number")
-            together = [_read(source, table, None) for table in _BELONG_TOGETHER]
-            whole = all(rows is not None for rows in together)
-            if whole:
-                for table, rows in zip(_BELONG_TOGETHER, together, strict=True):
-                    _insert(into, table, rows or [])
-            entries, missing = _settle(into)
-        return Salvage(aside.name, entries, missing if numbered and all(named) else None, whole)
+        fresh = Database(place.beside)
+        try:
+            salvaged = salvage(damaged, fresh)
+            # Without a log of its own it is one file, to be put in place at once.
+            fresh.settle()
+        finally:
+            fresh.close()
     finally:
-        source.close()
+        damaged.source.close()
+    place.swap()
+    return salvaged
+
+
+def salvage(damaged: Damaged, fresh: Database) -> Salvage:
+    """Carry over what can be read."""
+    source = damaged.source
+    source.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
+    with fresh.transaction() as into:
+        named = [_copy(source, into, table, "id") for table in ("epoch", "stream", "schema", "stamp")]
+        numbered = _copy(source, into, "channel", "stream, epoch")
+        _copy(source, into, "entry", "stream, epoch, number")
+        together = [_read(source, table, None) for table in _BELONG_TOGETHER]
+        whole = all(rows is not None for rows in together)
+        if whole:
+            for table, rows in zip(_BELONG_TOGETHER, together, strict=True):
+                _insert(into, table, rows or [])
+        entries, missing = _settle(into)
+    return Salvage(damaged.name, entries, missing if numbered and all(named) else None, whole)
 
 
 def _copy(source: sqlite3.Connection, into: sqlite3.Connection, table: str, key: str) -> bool:

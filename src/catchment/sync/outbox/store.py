@@ -29,10 +29,11 @@ from catchment.sync.outbox.database import (
     seal,
 )
 from catchment.sync.outbox.inbox import Result
+from catchment.sync.outbox.mending import FileMending, Mending
 from catchment.sync.outbox.opened import Opened
 from catchment.sync.outbox.queue import Appended
 from catchment.sync.outbox.run import Position, Run, Stamp
-from catchment.sync.outbox.salvage import Salvage, SetAside, salvage, set_aside_at
+from catchment.sync.outbox.salvage import Salvage, mend
 
 
 class Outbox:
@@ -44,11 +45,11 @@ class Outbox:
         connect: Connect,
         fresh_nonce: Callable[[], bytes],
         disk_bytes_max: int | None,
-        set_aside: SetAside | None = None,
+        mending: Mending | None = None,
     ) -> None:
         self._path = path
         self._connect = connect
-        self._set_aside = set_aside
+        self._mending = mending
         self._fresh_nonce = fresh_nonce
         self._disk_bytes_max = disk_bytes_max
         self._bounds: dict[str, Bound] = {}
@@ -69,7 +70,7 @@ class Outbox:
         *,
         fresh_nonce: Callable[[], bytes],
         connect: Connect | None = None,
-        set_aside: SetAside | None = None,
+        mending: Mending | None = None,
         disk_bytes_max: int | None = None,
     ) -> Outbox:
         """Open or make the outbox at that path, and begin a new epoch with a nonce of 8 random bytes.
@@ -82,8 +83,8 @@ class Outbox:
             if path is None:
                 raise TypeError("an outbox has a path, or a way to connect")
             connect = connect_to(path)
-        set_aside = set_aside or (None if path is None else set_aside_at(path))
-        outbox = cls(path, connect, fresh_nonce, disk_bytes_max, set_aside)
+        mending = mending or (None if path is None else FileMending(path))
+        outbox = cls(path, connect, fresh_nonce, disk_bytes_max, mending)
         try:
             outbox._open()
         except OutboxError as failure:
@@ -360,13 +361,11 @@ class Outbox:
             self._replace_damaged()
 
     def _replace_damaged(self) -> None:
-        """Set the damaged file aside and begin a new one with what can be read of it."""
-        if self._set_aside is None:
+        """Put a new one with what can be read of it in the place of the damaged one."""
+        if self._mending is None:
             raise damaged("and it has no place to be set aside at")
-        aside = self._set_aside()
-        fresh = self._database_at_path()
-        self.salvaged = salvage(aside, fresh)
-        self._begin(fresh)
+        self.salvaged = mend(self._mending)
+        self._begin(self._database_at_path())
 
     def _database_at_path(self) -> Database:
         ballast = None if self._path is None else self._path.with_name(self._path.name + ".ballast")
