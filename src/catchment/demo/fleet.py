@@ -211,6 +211,7 @@ class Loop:
             "running": len(self._phones),
             "cut": sorted(phone.name for phone in phones if phone.link.is_cut),
             "names": sorted(self._phones),
+            "linked": sorted(phone.name for phone in phones if phone.is_linked),
             "taken": sum(phone.agent.taken for phone in phones),
             "waiting": sum(phone.agent.backlog() for phone in phones),
         }

@@ -93,6 +93,12 @@ class Phone:
         """Give it its network back."""
         self.link.is_cut, self.back_us = False, None
 
+    @property
+    def is_linked(self) -> bool:
+        """Whether it is in conversation with the gateway."""
+        correspondent = self.agent.correspondent
+        return correspondent is not None and correspondent.exchange.is_connected
+
     def results(self) -> list[dict[str, Any]]:
         """All results that it holds."""
         return list(_pages(self.agent))

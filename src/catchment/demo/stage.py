@@ -12,6 +12,7 @@ devices first, then the queries, then the gateway.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -75,6 +76,8 @@ class Stage:
         self.cloud: Child | None = None
         self.fleets: list[Child] = []
         self._lock: int | None = None
+        self._work: set[Path] = set()
+        """Where Spark had executors work: within its own installation, which is no place to leave things."""
 
     # -- beginning -------------------------------------------------------------------------------------------------
 
@@ -110,6 +113,8 @@ class Stage:
             self.cloud.ask_to_stop()
             stubborn += [] if self.cloud.wait(60.0) else [self.cloud.name]
             _wait_for_the_end_of(executors)
+        for folder in self._work:
+            shutil.rmtree(folder, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -242,7 +247,13 @@ class Stage:
     def executors(self) -> list[int]:
         """The processes of Spark's executors."""
         spark = self.spark()
-        return [] if spark is None else children(spark, EXECUTOR)
+        found = [] if spark is None else children(spark, EXECUTOR)
+        for executor in found:
+            with contextlib.suppress(OSError):
+                place = Path(f"/proc/{executor}/cwd").resolve().parent
+                if place.name.startswith("app-"):
+                    self._work.add(place)
+        return found
 
 
 def _wait_for_the_end_of(processes: list[int], within_s: float = 10.0) -> None:

@@ -129,7 +129,7 @@ async def running(data: Path) -> AsyncIterator[Page]:
 
 def tell(data: Path, story: Story) -> None:
     async def whole() -> None:
-        async with asyncio.timeout(30), running(data) as page:
+        async with asyncio.timeout(120), running(data) as page:
             await story(page)
 
     asyncio.run(whole())

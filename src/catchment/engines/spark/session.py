@@ -76,6 +76,9 @@ def start_session(
     if quick:
         options += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     builder = builder.config("spark.driver.extraJavaOptions", " ".join(options))
+    if master.startswith("local-cluster"):
+        # Its executors are processes of this machine: what suits the driver suits them.
+        builder = builder.config("spark.executor.extraJavaOptions", " ".join(options))
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session

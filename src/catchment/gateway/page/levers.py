@@ -27,6 +27,11 @@ class Levers:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
+    @property
+    def are_there(self) -> bool:
+        """Whether a demo runs."""
+        return (self._directory / SOCKET).exists()
+
     async def state(self) -> dict[str, Any] | None:
         """What there is to pull, and what has been told; None where there is no demo."""
         return await self._ask({"ask": "state"})

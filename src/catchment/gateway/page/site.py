@@ -129,7 +129,8 @@ class Site:
         watch.asked()
         look, newest = -1, -1
         try:
-            yield _event("hello", {"version": VERSION, **shown(account), "charts": self._charts(account)})
+            about = {"version": VERSION, "demo": watch.levers.are_there, **shown(account)}
+            yield _event("hello", {**about, "charts": self._charts(account)})
             while not self.stopping():
                 if account != self.entrance.account(scope):
                     return

@@ -96,7 +96,7 @@ async function enter() {
   document.getElementById("leave").hidden = false;
   hush();
   hush = listen({
-    hello(said) { state.charts = said.charts; state.fleet = Object.assign(state.fleet, { devices: new Map(), version: state.fleet.version + 1 }); },
+    hello(said) { state.charts = said.charts; state.fleet = Object.assign(state.fleet, { devices: new Map(), isDemo: said.demo, version: state.fleet.version + 1 }); },
     now(said) {
       state.now = said;
       if (said.chart.at_ms && said.chart.at_ms !== state.charts.at(-1)?.at_ms) state.charts.push(said.chart);

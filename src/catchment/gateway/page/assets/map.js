@@ -14,6 +14,7 @@ export class Fleet {
   constructor() {
     this.devices = new Map();
     this.version = 0;
+    this.isDemo = false;
   }
 
   take(moved) {
@@ -54,20 +55,21 @@ export function drawMap(fleet) {
     canvas, tip,
     h("div", { class: "tools" },
       button("Closer", "+", () => zoom(1.5)), button("Further away", "−", () => zoom(1 / 1.5)),
-      button("Where most devices are", "Most", () => fit(0.9)), button("All devices", "All", () => fit(1))),
+      button("Where most devices are", "Most", () => fit(0.75)), button("All devices", "All", () => fit(1))),
     h("div", { class: "foot" }, legend, note),
   );
   let drawn = -1, size = "", colours = {}, spoken = 0, theme = "";
 
   // Around the ways of most devices; by itself it follows only when they have clearly gone elsewhere.
   function fit(share, own = true) {
-    const last = [...fleet.devices.values()].flatMap(({ points }) => points.filter((_, n) => n % 12 === 0 || n === points.length - 1));
-    if (!last.length || !canvas.clientWidth) return;
+    const all = [...fleet.devices.values()];
+    if (!all.length || !canvas.clientWidth) return;
     const middle = (list) => list.sort((a, b) => a - b)[Math.floor(list.length / 2)];
-    const lat = middle(last.map((p) => p.lat)), lon = middle(last.map((p) => p.lon));
+    const lat = middle(all.map(({ points }) => points.at(-1).lat)), lon = middle(all.map(({ points }) => points.at(-1).lon));
     const k = Math.cos((lat * Math.PI) / 180);
-    const far = last.map((p) => [Math.hypot(p.lat - lat, (p.lon - lon) * k), p]).sort(([a], [b]) => a - b);
-    const kept = far.slice(0, Math.max(1, Math.ceil(far.length * share))).map(([, p]) => p);
+    const far = ({ points }) => Math.hypot(points.at(-1).lat - lat, (points.at(-1).lon - lon) * k);
+    const near = all.sort((a, b) => far(a) - far(b)).slice(0, Math.max(1, Math.ceil(all.length * share)));
+    const kept = near.flatMap(({ points }) => points.filter((_, n) => n % 12 === 0 || n === points.length - 1));
     const [south, north] = [Math.min(...kept.map((p) => p.lat)), Math.max(...kept.map((p) => p.lat))];
     const [west, east] = [Math.min(...kept.map((p) => p.lon)), Math.max(...kept.map((p) => p.lon))];
     const high = Math.max(0.012, north - south) * 1.25, wide = Math.max(0.012, (east - west) * k) * 1.2;
@@ -139,7 +141,7 @@ export function drawMap(fleet) {
     [drawn, size, theme] = [fleet.version, box, dark];
     const style = getComputedStyle(document.documentElement);
     for (const name of ["line", "quiet", "text", "card", "accent", "other", ...KNOWN]) colours[name] = style.getPropertyValue(`--${name}`).trim();
-    if (!view.own) fit(0.9, false);
+    if (!view.own) fit(0.75, false);
     drawn = fleet.version;
     const pen = canvas.getContext("2d");
     pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
@@ -150,7 +152,7 @@ export function drawMap(fleet) {
     for (const one of fleet.devices.values()) dot(pen, one);
     const counts = fleet.counts();
     fill(legend, counts.map(([how, n]) => h("li", {}, h("i", { "data-mode": how }), `${how} ${number(n)}`)));
-    fill(note, `Recorded tracks and generated days, now ${clock(fleet.now())}`);
+    fill(note, fleet.isDemo ? `Recorded tracks and generated days: it is ${clock(fleet.now())} there` : `The latest reading is of ${clock(fleet.now())} UTC`);
     const said = `Map of ${fleet.devices.size} devices: ${counts.map(([how, n]) => `${n} ${how}`).join(", ")}`;
     canvas.setAttribute("aria-label", said);
     if (Date.now() - spoken > 30_000) { spoken = Date.now(); say(said); }
@@ -161,7 +163,7 @@ export function drawMap(fleet) {
     const k = Math.cos((view.lat * Math.PI) / 180);
     const step = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5].find((s) => s * view.px * k > 90) ?? 10;
     const digits = step < 0.01 ? 3 : step < 1 ? 2 : 0;
-    pen.strokeStyle = colours.line; pen.fillStyle = colours.quiet; pen.lineWidth = 1; pen.font = "11px system-ui, sans-serif";
+    pen.strokeStyle = colours.line; pen.fillStyle = colours.quiet; pen.lineWidth = 1; pen.font = `11px ${getComputedStyle(document.body).fontFamily}`;
     pen.beginPath();
     const left = view.lon - wide / 2 / (view.px * k), bottom = view.lat - high / 2 / view.px;
     for (let lon = Math.ceil(left / step) * step; lon < left + wide / (view.px * k); lon += step) {

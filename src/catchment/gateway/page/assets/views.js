@@ -22,7 +22,7 @@ function table(caption, heads, rows) {
 
 export function live(state) {
   const tiles = h("dl", { class: "tiles" }), charts = h("div", { class: "stack" }), map = drawMap(state.fleet);
-  const place = h("div", {}, head("Live", "Everything that moves, from sensors to results."), tiles,
+  const place = h("div", {}, head("Live", "Readings on their way from sensors to results, as they are this second."), tiles,
     h("div", { class: "live" }, map.place, charts));
   let drawn = 0;
   function update() {
@@ -56,7 +56,7 @@ export function map(state) {
 export function report(state) {
   const body = h("div", { class: "stack" }), pick = h("select", { id: "user", "aria-label": "User" });
   const place = h("div", {},
-    head("Report", "What somebody's ways did to the air, and the air to them. Each user sees their own and nobody else's.",
+    head("Report", "The results that went to a user's devices. Each user sees their own and nobody else's.",
       state.account.role === "operator" && h("div", { class: "pick" }, h("label", { for: "user" }, "User"), pick)), body);
   let asked = null, chosen = state.user ?? state.account.name, waiting = false;
   pick.addEventListener("change", () => { chosen = state.user = pick.value; load(); });
@@ -142,7 +142,7 @@ export function plan(state) {
 
 export function devices(state) {
   const body = h("section", { class: "card" }), find = h("input", { type: "search", id: "find", placeholder: "name or user", "aria-label": "Find a device" });
-  const place = h("div", {}, head("Devices", "Whatever speaks the protocol: a phone, a vehicle, a sensor, a browser.", h("div", { class: "pick" }, find)), body);
+  const place = h("div", {}, head("Devices", state.account.role === "operator" ? "Whatever speaks the protocol: a phone, a vehicle, a sensor, a browser." : "Those that are enrolled as yours.", h("div", { class: "pick" }, find)), body);
   let found = null, asked = 0;
   find.addEventListener("input", draw);
   async function load() { found = await ask("devices").catch(() => found); draw(); }
@@ -229,7 +229,7 @@ export function trials(state) {
   function certificate(card, one) {
     if (!one) return void fill(card, h("h2", {}, "Certificate"), h("p", { class: "quiet" }, "Not issued yet. It compares what devices numbered with what the log holds, and what the log leads to with what devices received."));
     open = card.querySelector("details")?.open ?? open;
-    fill(card, h("h2", {}, "Certificate"), h("div", { class: "verdict" }, h("strong", { class: one.kept ? "" : "bad" }, one.kept ? "KEPT" : "BROKEN"), h("span", { class: "quiet" }, `declared ${one.declared}, measured ${one.held}`)),
+    fill(card, h("h2", {}, "Certificate"), h("div", { class: "verdict" }, h("strong", { class: one.kept ? "" : "bad" }, one.kept ? "KEPT" : "BROKEN"), h("span", { class: "quiet" }, `declared ${one.declared}; delay is not part of it`)),
       h("dl", { class: "tiles" }, tile("Compared", [number(one.measured.ideal), ""], `elements in ${number(one.streams)} streams`), tile("Missing", [number(one.measured.missing), ""]), tile("Wrong", [number(one.measured.incorrect), ""]), tile("Twice", [number(one.measured.duplicates), ""])),
       h("p", { class: "quiet small" }, `${number(one.entries)} entries of the log with ${number(one.elements)} elements, computed again in ${number(one.took_s)} s`),
       h("details", { open }, h("summary", {}, "The certificate in full"), h("pre", { tabindex: "0" }, one.text)));

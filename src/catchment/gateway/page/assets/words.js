@@ -16,6 +16,7 @@ export function bytes(value) {
 
 export function span(ms) {
   if (ms === null || ms === undefined) return ["–", ""];
+  if (ms === 0) return ["0", "s"];
   if (ms < 1000) return [whole.format(ms), "ms"];
   if (ms < 120_000) return [fine.format(ms / 1000), "s"];
   if (ms < 7_200_000) return [fine.format(ms / 60_000), "min"];
