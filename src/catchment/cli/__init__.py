@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "run": "run a program: gateway, Spark and queries as one thing",
     "status": "say what runs in a data directory",
     "stop": "end what runs in a data directory, cleanly",
+    "forget": "delete what is kept of a device or a user",
     "table": "show what a program keeps as Parquet files",
     "redrive": "give a program again what is in its quarantine, once it can compute it",
     "doctor": "say what this machine has for Catchment, what is missing, and how to get it",

@@ -12,15 +12,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from catchment.cloud.materialised import Materialised
 from catchment.cloud.publication import Publication, Run, SinkStanding
 from catchment.cloud.sinks.declared import sinks_of
+from catchment.cloud.sinks.parquet.sink import ParquetSink
 from catchment.cloud.sinks.sink import Identity, Work
+from catchment.gateway.log.files.disk import LocalDisk
 from catchment.plan.physical import Part, Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TABLES = "tables.json"
+"""In a part's directory: where each sink keeps its files, wherever the program was started."""
 WAITING_BYTES_MAX = 4 << 30
 """What may wait for a sink that cannot be reached; then the query waits, and what comes in stays in the log."""
 
@@ -99,6 +105,8 @@ def keeping_of(
     sinks = sinks_of(plan, part, home, quarantine)
     if not sinks:
         return None
+    tables = {sink.name: sink.path for sink in sinks if isinstance(sink, ParquetSink)}
+    LocalDisk(home).replace(TABLES, msgspec.json.encode(tables))
     output, run = Materialised(str(home / "results"), generation), on_spark(spark)
     identities = [Identity(plan.program, sink.name, output.store, generation) for sink in sinks]
     publications = [Publication(sink, who, output, run) for sink, who in zip(sinks, identities, strict=True)]

@@ -194,6 +194,21 @@ def read(path: str, output: str) -> Results:
     return Results(found.packets, found.count)
 
 
+def without(path: str, devices: frozenset[str], users: frozenset[str]) -> int:
+    """Take what comes of these devices and users out of a file; how many results that were."""
+    packets = msgspec.msgpack.decode(Path(path).read_bytes(), type=dict[str, _Packets])
+    kept: dict[str, _Packets] = {}
+    gone = 0
+    for output, given in packets.items():
+        rows = [one for one in Results(given.packets, given.count) if one[1] not in devices and one[2] not in users]
+        kept[output] = _Packets(len(rows), [msgspec.msgpack.encode(rows)] if rows else [])
+        gone += given.count - len(rows)
+    if gone:
+        file = Path(path)
+        LocalDisk(file.parent).replace(file.name, msgspec.msgpack.encode(kept))
+    return gone
+
+
 def fenced(what: str, own: int, newer: int) -> PeerError:
     """A writer that was replaced goes on."""
     return PeerError(

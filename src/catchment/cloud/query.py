@@ -8,12 +8,13 @@ records the range of each batch before it runs, a replay of a batch reads the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING
 
 from catchment.cloud.flow import PacedLog
 from catchment.cloud.intake import Intake
 from catchment.cloud.latency import observe_results, observe_uploads
+from catchment.cloud.sources.reading import packets_of, rows_of
 from catchment.engines.spark.buckets import BUCKETS, PACKETS, RESULTS, Bucket, Running
 from catchment.engines.spark.front import Front
 from catchment.engines.spark.stages import Stages, cut
@@ -54,15 +55,27 @@ def kept_by(plan: Plan, part: Part) -> tuple[dict[str, str], dict[str, Port]]:
 
 
 def results(spark: SparkSession, plan: Plan, part: Part, log: str, options: dict[str, str]) -> DataFrame:
-    """The results of a part, from the log in that directory: see `RESULTS`."""
-    spark.dataSource.register(PacedLog)
-    entries = spark.readStream.format(PacedLog.name()).option("path", log).options(**options).load()
-    entries = observe_uploads(entries)
+    """The results of a part, from the log in that directory and from what it reads itself: see `RESULTS`."""
     shipped = document.write(plan)
-    packets = entries.mapInArrow(_spread(shipped, part.name), PACKETS)
+    packets = _read(spark, plan, part)
+    if part.inputs:
+        spark.dataSource.register(PacedLog)
+        entries = spark.readStream.format(PacedLog.name()).option("path", log).options(**options).load()
+        packets.insert(0, observe_uploads(entries).mapInArrow(_spread(shipped, part.name), PACKETS))
     bucket = Bucket(partial(_running, shipped, part.name))
-    found = packets.groupBy("bucket").transformWithState(bucket, RESULTS, "Append", "None")
+    arriving = reduce(lambda one, other: one.union(other), packets)
+    found = arriving.groupBy("bucket").transformWithState(bucket, RESULTS, "Append", "None")
     return observe_results(found, tuple(outputs_of(plan, part)))
+
+
+def _read(spark: SparkSession, plan: Plan, part: Part) -> list[DataFrame]:
+    """The packets of each source that Spark reads itself."""
+    front = partial(_front, document.write(plan), part.name)
+    external = [vertex for vertex in part.vertices if isinstance(vertex.step, steps.External)]
+    return [
+        rows_of(spark, vertex).mapInArrow(packets_of(front, vertex, number), PACKETS)
+        for number, vertex in enumerate(external)
+    ]
 
 
 def start(frame: DataFrame, name: str, checkpoint: str, publish: Publish, *, every_ms: int) -> StreamingQuery:
@@ -90,6 +103,10 @@ def _reading(plan_document: bytes, part_name: str) -> tuple[Intake, Front]:
     plan = document.read(plan_document)
     part = plan.part(part_name)
     return Intake(plan, part), Front(stages_of(plan_document, part_name), BUCKETS)
+
+
+def _front(plan_document: bytes, part_name: str) -> Front:
+    return _reading(plan_document, part_name)[1]
 
 
 def _spread(plan_document: bytes, part_name: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

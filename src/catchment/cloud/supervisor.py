@@ -33,8 +33,10 @@ from catchment.cloud.flow import COPY, OPTION, PAUSE
 from catchment.cloud.keeping import Keeping, keeping_of
 from catchment.cloud.latency import Latency
 from catchment.cloud.publish import Publisher, Store
+from catchment.cloud.quarantine import trim
 from catchment.cloud.sinks.downlink import DownlinkSink
 from catchment.cloud.sinks.quarantine import QuarantineSink
+from catchment.cloud.sources.checks import check_read, is_read
 from catchment.cloud.upgrade import Forms, upgrade
 from catchment.engines.spark.session import start_session
 from catchment.errors import ProgramError
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 RESTART_S_MAX = 60.0
 LOOP_S = 0.2
 BATCH_S_MAX = 30.0
+TIDY_S = 3600.0
 PREDECESSOR_S = 15.0
 PAUSED = "paused"
 """While this file is in a program's directory, its queries begin no batch."""
@@ -113,6 +116,7 @@ class Supervisor:
         self._draining = draining
         self._home = options.data / "programs" / plan.program
         self._restarts = 0
+        self._tidy_at_s = 0.0
         self._cloud_plan = plan
         """With the schemas that what is in the log was written with before an upgrade."""
 
@@ -137,18 +141,27 @@ class Supervisor:
             self._say("starting", held.generation, queries)
             spark = self._session()
             ending.callback(_quietly, spark.stop)
-            queries += [self._query(spark, part, held.generation) for part in self._plan.at(CLOUD) if part.inputs]
+            queries += [self._query(spark, part, held.generation) for part in self._plan.at(CLOUD) if is_read(part)]
             ending.callback(self._stop, queries)
             while not self._stopping():
                 if not self._draining():
                     gateway.keep()
                 self._keep_all(spark, queries)
+                self._tidy()
                 self._say("draining" if self._draining() else "running", held.generation, queries)
                 if self._draining() and self._drained(gateway, queries):
                     break
                 time.sleep(LOOP_S)
             self._say("stopping", held.generation, queries)
             self._pause(queries)
+
+    def _tidy(self) -> None:
+        """Keep what failed within its bounds."""
+        if time.monotonic() >= self._tidy_at_s:
+            self._tidy_at_s = time.monotonic() + TIDY_S
+            gone = trim(self._options.data / "quarantine" / "programs" / self._plan.program, now_s=time.time())
+            if gone:
+                say("quarantine_trimmed", program=self._plan.program, files=gone)
 
     def _lease(self) -> lease.Lease | None:
         if not self._options.standby:
@@ -176,7 +189,9 @@ class Supervisor:
         gateway.stop()
         log = open_log(self._options.data / "log")
         ends = {str(partition): log.end(partition) for partition in range(log.partitions)}
-        return all(one.running is not None and _reached(one.running, ends) for one in queries)
+        # What is read from outside has no end that could be waited for.
+        logged = [one for one in queries if one.part.inputs]
+        return all(one.running is not None and _reached(one.running, ends) for one in logged)
 
     def _pause(self, queries: list[_Query]) -> None:
         """Let each query come to the end of its batch, and begin no other."""
@@ -322,10 +337,4 @@ def check_runs(plan: Plan) -> None:
             )
         for vertex in part.vertices:
             if isinstance(vertex.step, steps.External):
-                raise ProgramError(
-                    "E036",
-                    f"{vertex.id}: {vertex.step.connector!r} cannot be run yet",
-                    why="this version reads what devices send to the log",
-                    fix="append it from a device: a stream at=cm.DEVICE, with a sensor",
-                    at=vertex.line.source(),
-                )
+                check_read(vertex)

@@ -255,10 +255,16 @@ class Downlink:
         return held, old
 
     def forget(self, target: str) -> None:
-        """Delete everything of a target: its results, numbers and acknowledgements."""
-        with self._write():
-            for table in ("result", "counter", "acked"):
-                self._database.execute(f"DELETE FROM {table} WHERE target=?", (target,))
+        """Delete everything of a target: its results, numbers and acknowledgements. Its bytes are overwritten."""
+        kind, _, device = target.partition(":")
+        with self._lock:
+            self._database.execute("PRAGMA secure_delete=ON")
+            with self._write():
+                for table in ("result", "counter", "acked"):
+                    self._database.execute(f"DELETE FROM {table} WHERE target=?", (target,))
+                if kind == "device":
+                    self._database.execute("DELETE FROM acked WHERE device=?", (device,))
+            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def size(self) -> tuple[int, int]:
         """Results that wait, and the bytes of their payloads."""

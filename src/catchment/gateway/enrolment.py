@@ -209,6 +209,19 @@ class Enrolment:
             self._known.pop(device, None)
             return done.rowcount > 0
 
+    def forget(self, device: str) -> bool:
+        """Delete a device, its credential and its tokens; whether there was one. Its bytes are overwritten."""
+        with self._lock:
+            self._database.execute("PRAGMA secure_delete=ON")
+            with self._database:
+                self._database.execute("BEGIN IMMEDIATE")
+                self._database.execute("DELETE FROM token WHERE device=?1 OR used_by=?1", (device,))
+                done = self._database.execute("DELETE FROM device WHERE device=?", (device,)).rowcount
+            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._known.pop(device, None)
+            self._used.pop(device, None)
+            return done > 0
+
     def quarantine(self, device: str, *, now_us: int | None) -> bool:
         """Remember that two live copies of the device are known; with None, that somebody has seen to it."""
         with self._lock:

@@ -21,6 +21,7 @@ from catchment.engines.spark.vector.build import vector_step
 from catchment.engines.spark.vector.flow import Failed, Flow, VectorStep, kinds_of
 from catchment.engines.spark.vector.keys import column_values, distinct
 from catchment.plan.graph import Port
+from catchment.plan.history import Source
 from catchment.program import steps
 
 
@@ -69,6 +70,13 @@ class Front:
         for bucket, share in enumerate(shares):
             if share.rows or share.said or share.refused:
                 yield bucket, share.pack()
+
+    def promise(self, origin: str, source: Source, at: int) -> Iterator[tuple[int, bytes]]:
+        """The packets that tell every bucket how far a source step of the front has promised."""
+        doors = self._entrances.get(origin, {}).values()
+        packet = Arrived(1, said=[(0, PROGRESS, door, source.device, source.owner, at) for door in doors]).pack()
+        for bucket in range(self._buckets):
+            yield bucket, packet
 
     def _front(self, origin: str, rows: Rows) -> dict[Port, Rows]:
         """What reaches each port of the frontier from one source step."""

@@ -36,6 +36,8 @@ class Kind(IntEnum):
     """The offset that places a session's readings, decided: a later, better one is a new segment."""
     FORGOTTEN = 7
     """A device is to be forgotten, or its user (`count` is 1): what the cloud remembers goes."""
+    EMPTIED = 8
+    """What a forgotten device sent: it keeps its place and its length, and says nothing."""
 
 
 class Online(IntEnum):

@@ -62,6 +62,7 @@ class DeviceMark(msgspec.Struct, array_like=True):
 
 
 _DATA, _TICK = int(Kind.DATA), int(Kind.TICK)
+_FORGOTTEN, _EMPTIED = int(Kind.FORGOTTEN), int(Kind.EMPTIED)
 _PROMISING = (_DATA, int(Kind.PROMISE))
 CLOCKS_KEPT = 16
 """Segments of clocks that are remembered per device; an upload of an older one is placed anew."""
@@ -81,6 +82,11 @@ class Marks(msgspec.Struct):
         kind = entry.kind
         if kind == _TICK:
             self.tick_us = max(self.tick_us, entry.received_us)
+            return False
+        if kind == _EMPTIED:
+            return False
+        if kind == _FORGOTTEN:
+            self.devices.pop(entry.device, None)
             return False
         device = self.devices.get(entry.device)
         if device is None:

@@ -51,13 +51,21 @@ def trip(n: int, user: str = "ada", **values: Any) -> Trip:
     return Trip(**{**given, **values})
 
 
-def keep(output: Materialised, epoch: int, *parts: Sequence[cm.Record], schema: Schema = Trip.schema) -> Portion | None:
-    """Materialise an epoch: what each part gave."""
+def keep(
+    output: Materialised,
+    epoch: int,
+    *parts: Sequence[cm.Record],
+    schema: Schema = Trip.schema,
+    name: str = OUTPUT,
+) -> Portion | None:
+    """Materialise an epoch: what each part gave, each of an owner by its first field."""
     files = []
     for part, given in enumerate(parts):
         if given:
-            rows = Rows.of([(0, Source("d", None), one.row()) for one in given], [f.type for f in schema.fields])
-            results = {OUTPUT: Results([rows.pack()], len(given))}
+            rows = Rows.of(
+                [(0, Source("d", one.row()[0]), one.row()) for one in given], [f.type for f in schema.fields]
+            )
+            results = {name: Results([rows.pack()], len(given))}
             files.append(write(output.directory, output.batch(epoch), part, results, {"0": 100 * epoch}))
     return output.commit(epoch, files)
 

@@ -90,25 +90,27 @@ class Listing:
         )
 
     def change(
-        self,
-        make: Callable[[Version | None, dict[str, Held]], Version],
+        self, make: Callable[[Version | None, dict[str, Held]], Version], *, begins_anew: bool = False
     ) -> Version:
-        """Put the next version in place, as `make` makes it of what is there: nobody else does so meanwhile."""
+        """Put the next version in place, as `make` makes it of what is there: nobody else does so meanwhile.
+
+        One that begins anew leaves no earlier version, nor what those name.
+        """
         disk = LocalDisk(self.directory)
         disk.make_directory(FOLDER)
         with disk.locked(_LOCK):
             self.read()
             new = make(self.latest, dict(self.files))
-            disk.replace(f"{FOLDER}/{new.version:020d}.json", msgspec.json.encode(new))
             self._apply(new)
-            if new.version % WHOLE_EVERY == 0:
+            if not begins_anew:
+                disk.replace(f"{FOLDER}/{new.version:020d}.json", msgspec.json.encode(new))
+            if begins_anew or new.version % WHOLE_EVERY == 0:
                 whole = msgspec.structs.replace(new, add=tuple(self.files.values()), remove=())
                 disk.replace(f"{FOLDER}/{new.version:020d}.whole.json", msgspec.json.encode(whole))
                 # A reader that has begun still finds what it needs: the versions since the whole one before this.
+                kept_from = new.version if begins_anew else new.version - WHOLE_EVERY
                 for version, name in self._names():
-                    if version <= new.version - WHOLE_EVERY and not (
-                        version == new.version - WHOLE_EVERY and ".whole" in name
-                    ):
+                    if version < kept_from or (version == kept_from and ".whole" not in name):
                         disk.delete(f"{FOLDER}/{name}")
         return new
 

@@ -52,6 +52,11 @@ class Database:
         """Do it. A statement is made of names that were checked, and of values by place."""
         return self._connection.execute(statement.encode(), values or None)
 
+    def vacuum(self, table: str) -> None:
+        """Write the table anew without what was deleted: outside of any transaction."""
+        self._connection.autocommit = True
+        self._connection.execute(f"VACUUM (FULL) {quoted(table)}".encode())
+
     def copy(self, statement: str, portions: Iterable[bytes | memoryview]) -> None:
         """COPY what is given."""
         with self._connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:

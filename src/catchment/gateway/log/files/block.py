@@ -22,7 +22,7 @@ from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-from catchment.gateway.log.entry import Entry
+from catchment.gateway.log.entry import Entry, Kind
 
 MAGIC = b"CBLK"
 HEADER = struct.Struct("<4sIQQQIIQQ8x")
@@ -59,6 +59,7 @@ ROW = struct.Struct(f"<10I{len(NUMBERS)}q")
 _ENTRY_BYTES = ROW.size + 7 * 4 + 3 * 255 * 4 + 64
 """An entry's row, its strings' ends, and its names at their longest in UTF-8."""
 _NUMBERS_OF = attrgetter(*NUMBERS)
+_EMPTIED = int(Kind.EMPTIED)
 BLOCK_BYTES_MAX = 32 << 20
 """What a writer puts in one block; one entry larger than this has a block of its own."""
 
@@ -133,6 +134,38 @@ def encode(entries: Sequence[Entry], *, offset: int, generation: int, salt: int)
     block = b"".join([header, rows, ends, text, payloads, bytes(length - unpadded)])
     crc = zlib.crc32(memoryview(block)[8:], salt)
     return block[:4] + struct.pack("<I", crc) + block[8:]
+
+
+def without(data: bytes, header: Header, salt: int, device: str) -> bytes | None:
+    """An intact block with what a device sent taken out, of the same length, so that every offset stays what it was.
+
+    None if the device is not in it. Names that only its entries had become zeros, as their payloads do.
+    """
+    parts = take_apart(data, 0, header)
+    if device not in parts.strings:
+        return None
+    whose = parts.strings.index(device)
+    rows = [list(row) for row in ROW.iter_unpack(parts.rows)]
+    gone = [number for number, row in enumerate(rows) if row[1] == whose]
+    fields = len(STRINGS)
+    used = {index for number, row in enumerate(rows) if number not in set(gone) for index in row[1 : 1 + fields]}
+    nameless = parts.strings.index("") if "" in parts.strings else whose
+    block = bytearray(data[: header.length])
+    ends_at = HEADER.size + header.entries * ROW.size
+    text_at = ends_at + (header.strings + 1) * 4
+    ends = struct.unpack_from(f"<{header.strings + 1}I", data, ends_at)
+    for index, (start, end) in enumerate(pairwise(ends)):
+        if index not in used:
+            block[text_at + start : text_at + end] = bytes(end - start)
+    payloads_at = text_at + header.string_bytes
+    starts = [0, *accumulate(row[1 + fields] for row in rows)]
+    for number in gone:
+        length = rows[number][1 + fields]
+        emptied = ROW.pack(_EMPTIED, *[nameless] * fields, length, 0, *[0] * len(NUMBERS))
+        block[HEADER.size + number * ROW.size : HEADER.size + (number + 1) * ROW.size] = emptied
+        block[payloads_at + starts[number] : payloads_at + starts[number] + length] = bytes(length)
+    block[4:8] = struct.pack("<I", zlib.crc32(memoryview(block)[8:], salt))
+    return bytes(block)
 
 
 def header_at(data: bytes | memoryview, position: int) -> Header | None:

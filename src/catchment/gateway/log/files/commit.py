@@ -2,9 +2,9 @@
 
 A partition has one thread. Whatever was submitted while it synced goes into the next block together, so the busier the
 gateway, the fewer syncs per upload, and an idle one answers after a single sync. The thread is also the one that
-renews the lease, restarts the partition after a failed disk, and trims what readers confirmed: nobody else touches
-the writer. Knows the partition, and a `Drive` that gives it turns: a thread, or the simulator's clock. Must not know
-sockets, devices or what an entry means.
+renews the lease, restarts the partition after a failed disk, trims what readers confirmed and forgets devices: nobody
+else touches the writer. Knows the partition, and a `Drive` that gives it turns: a thread, or the simulator's clock.
+Must not know sockets or what an entry means.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from catchment.errors import CatchmentError, InternalError
 from catchment.gateway.log.entry import Entry
 from catchment.gateway.log.files import block, lease, retention
 from catchment.gateway.log.files.disk import Disk
+from catchment.gateway.log.files.forgetting import Forgetting
 from catchment.gateway.log.files.partition import Partition
 from catchment.gateway.log.files.segment import Segment
 from catchment.gateway.log.progress import Ticker
@@ -147,6 +148,8 @@ class GroupCommit:
         self._failure: CatchmentError = _closed(partition)
         self._renew_at = clock_us() + renew_us
         self._trim_at = clock_us()
+        self._forgetting = Forgetting(disk)
+        self._forgets = False
         self._drive = drive or ThreadDrive(clock_us)
         self._drive.start(f"log-{partition.directory}", self._turn)
 
@@ -206,8 +209,11 @@ class GroupCommit:
         if now >= self._trim_at:
             self._trim_at = now + self._trim_us
             self._guarded(self._trim)
+            self._guarded(partial(self._forget, now))
+        elif self._forgets:
+            self._guarded(partial(self._forget, now))
         with self._lock:
-            if self._pending or self._closing or self._is_replaced():
+            if self._pending or self._closing or self._forgets or self._is_replaced():
                 return now
         tick_due_us = self._ticker.due_us()
         return min(
@@ -284,6 +290,11 @@ class GroupCommit:
         self._failure = error
         self._rest_us = self._clock_us() + RESTART_US
         return error
+
+    def _forget(self, now_us: int) -> None:
+        """A piece of what is to be forgotten; the rest at the next turns."""
+        self._forgets = False
+        self._forgets = self._forgetting.step(self.partition, now_us=now_us)
 
     def _trim(self) -> None:
         gone = retention.trim(self._disk, self.partition.number)

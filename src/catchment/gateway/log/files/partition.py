@@ -107,6 +107,14 @@ class Partition:
         self._begin(now_us)
         old.close()
 
+    def roll(self, *, now_us: int) -> None:
+        """Begin another segment: what is written so far will not be written again."""
+        # A replaced writer must not leave a segment where its successor's have been trimmed away.
+        lease.check(self._disk, self.directory, self.lease)
+        full = self._file
+        self._begin(now_us)
+        full.close()
+
     def close(self) -> None:
         """Let the next writer in."""
         self._file.close()
@@ -123,11 +131,7 @@ class Partition:
         # to the old one from here on would be hidden by the new one as soon as that appears.
         unfinished = self._segment.generation != self.lease.generation
         if unfinished or old or segment_bytes >= self._limits.segment_bytes:
-            # A replaced writer must not leave a segment where its successor's have been trimmed away.
-            lease.check(self._disk, self.directory, self.lease)
-            full = self._file
-            self._begin(now_us)
-            full.close()
+            self.roll(now_us=now_us)
         data = block.encode(entries, offset=self.end, generation=self.lease.generation, salt=self._salt_now)
         if self._disk.free_bytes() - len(data) < self._limits.reserve_bytes:
             raise self._full(f"less than the reserve of {self._limits.reserve_bytes} bytes would stay free")
