@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import catchment as cm
 from catchment.cloud.publish import Publisher
 from catchment.cloud.sinks.downlink import DownlinkSink
 from catchment.cloud.sinks.quarantine import QuarantineSink
+from catchment.engines.spark.buckets import BUCKETS, STATE
 from catchment.engines.spark.state.lookup import look_up
 from catchment.gateway.log.entry import Entry, Kind, forgotten, tick
 from catchment.gateway.log.files import layout
@@ -42,7 +44,7 @@ class Log:
         salts = itertools.count(1)
         limits = Limits(reserve_bytes=0)
         self._writer = Partition(disk, 0, holder="w", address="", now_us=0, salt=lambda: next(salts), limits=limits)
-        self._first: dict[str, int] = dict.fromkeys(USERS, 0)
+        self._first: Counter[str] = Counter()
 
     def upload(self, user: str, *rows: tuple[Any, ...]) -> None:
         stream = self._plan.syncs[0]
@@ -73,8 +75,20 @@ class Log:
         self._writer.close()
 
 
-def test_totals_are_right_whatever_the_batches(spark: SparkSession, tmp_path: Path) -> None:
+def test_totals_are_right_whatever_the_batches(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql.classic.dataframe import DataFrame
+
     from catchment.cloud.query import results, stages_of
+
+    collected: set[tuple[str, ...]] = set()
+
+    def collect(frame: DataFrame, collect: Any = DataFrame.collect) -> Any:
+        collected.add(tuple(frame.columns))
+        return collect(frame)
+
+    monkeypatch.setattr(DataFrame, "collect", collect)
 
     plan = cm.build(thread)
     part = next(part for part in plan.parts if part.site == cm.CLOUD)
@@ -100,6 +114,8 @@ def test_totals_are_right_whatever_the_batches(spark: SparkSession, tmp_path: Pa
         if n == 20:
             run()
     log.upload("ada", ("mallory", 50_000, 1_000_000))
+    for n in range(100):
+        log.upload(f"user-{n}", (f"user-{n}", 60_000, n))
     for user in USERS:
         log.upload(user, (user, 60_000, 0))
     log.tick(60_000_000)
@@ -108,6 +124,7 @@ def test_totals_are_right_whatever_the_batches(spark: SparkSession, tmp_path: Pa
     run()
     log.close()
 
+    assert collected == {("output", "count", "file")}, "of records, none passed through the driver"
     downlink = open_downlink(tmp_path)
     for user in USERS:
         found = downlink.pending(f"{user}-1", user, {}, bytes_max=1 << 20)
@@ -119,6 +136,9 @@ def test_totals_are_right_whatever_the_batches(spark: SparkSession, tmp_path: Pa
         stages = stages_of(document.write(plan), part.name)
         return look_up(spark, str(tmp_path / "checkpoint"), stages, (user,))
 
+    state = spark.read.format("statestore").option("stateVarName", STATE).load(str(tmp_path / "checkpoint"))
+    shards = state.where("user_map_key.number >= 0").select("key.bucket").distinct().collect()
+    assert {row["bucket"] for row in shards} == set(range(BUCKETS)), "users are spread over all buckets"
     assert kept("bob") == {"totals/running": [[("bob",), {"count": 81, "total": sums["bob"]}]]}
     assert kept("ada") == {"totals/running": []}, "it was forgotten"
     (refused,) = [line for path in (tmp_path / "quarantine").iterdir() for line in path.read_text().splitlines()]

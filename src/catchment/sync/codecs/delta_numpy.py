@@ -233,28 +233,39 @@ def _valid(frames: Sequence[_Frame], pieces: Sequence[_Piece]) -> Array | None:
 def _integers(frames: Sequence[_Frame], pieces: Sequence[_Piece]) -> Array:
     """The 64-bit integers of all pieces that have planes, and zeros for the others."""
     total = sum(piece.count for piece in pieces)
-    planes = np.zeros((total, 8), np.uint8)
     starts, counts, orders, bases, units = [], [], [], [], []
+    # Of each plane, the bytes of all pieces, with zeros where a piece has none.
+    planes: list[list[bytes]] = [
+        [] for _ in range(max((p.head.width for p in pieces if p.head is not None), default=0))
+    ]
     firsts: list[tuple[int, int]] = []
     at = 0
     for frame, piece in zip(frames, pieces, strict=True):
         head, start = piece.head, at
-        at += piece.count
-        if head is None or not piece.count:
+        count = piece.count
+        at += count
+        width = 0 if head is None else head.width
+        for plane in planes[width:]:
+            plane.append(bytes(count))
+        if head is None or not count:
             continue
-        size, begin = head.planes_count(piece.count), piece.planes_at
-        for which in range(head.width):
-            planes[at - size : at, which] = np.frombuffer(frame.data, np.uint8, size, begin + which * size)
+        size, begin, data = head.planes_count(count), piece.planes_at, frame.data
+        none = bytes(count - size)
+        for plane in planes[:width]:
+            plane += (none, data[begin : begin + size])
+            begin += size
         if head.order == 2:
             firsts.append((start + 1, head.first_difference & MASK))
         starts.append(start)
-        counts.append(piece.count)
+        counts.append(count)
         orders.append(head.order)
         bases.append(head.base & MASK)
         units.append(head.unit)
     if not starts:
         return np.zeros(total, np.int64)
-    zigzag = planes.view("<u8").reshape(total)
+    zigzag = np.zeros(total, np.uint64)
+    for which, plane in enumerate(planes):
+        zigzag |= np.frombuffer(b"".join(plane), np.uint8).astype(np.uint64) << np.uint64(8 * which)
     values = (zigzag >> np.uint64(1)) ^ (np.uint64(0) - (zigzag & np.uint64(1)))
     if firsts:
         where, first = zip(*firsts, strict=True)

@@ -33,7 +33,8 @@ class Head(NamedTuple):
 
     def planes_count(self, count: int) -> int:
         """How many values each plane has, of a list of so many."""
-        return max(count - (2 if self.order == 2 else 1), 0)
+        less = 2 if self.order == 2 else 1
+        return count - less if count > less else 0
 
 
 def pack(values: Sequence[int]) -> bytes:

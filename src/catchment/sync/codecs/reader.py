@@ -57,6 +57,9 @@ class Reader:
     def varint(self) -> int:
         """The next unsigned integer."""
         data, at = self.data, self.at
+        if at < len(data) and data[at] < 128:  # most are that small
+            self.at = at + 1
+            return data[at]
         value = shift = 0
         # Ten bytes hold 64 bits; the slice ends where the bytes do.
         for byte in data[at : at + 10]:
