@@ -68,6 +68,13 @@ REGRESSIONS = {
         gateways=1,
         active_us=40 * SECOND_US,
     ),
+    # It rested until the clock was back where it had been, which was for hours.
+    "a gateway's clock that is set back while its disk fails": one_device(
+        1880,
+        Misfortune(10 * SECOND_US, "log's writes fail", for_us=20 * SECOND_US),
+        Misfortune(20 * SECOND_US, "gateway's clock jumps", count=-28),
+        gateways=1,
+    ),
     # It stayed shut: there was nothing to set it aside with.
     "a database that rots": one_device(276, Misfortune(19 * SECOND_US, "device's image rots", count=3)),
 }

@@ -290,10 +290,11 @@ def _opened(connect: Connect, disk_bytes_max: int | None) -> sqlite3.Connection:
             connection.execute(f"PRAGMA user_version={FORMAT}")
         connection.execute("COMMIT")
         # A bit that rots in a column's name is no damage to SQLite: every statement that names it would fail for ever.
-        written = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")}
-        missing = {statement.strip() for statement in _TABLES.split(";") if statement.strip()} - written
+        # It is read as bytes: what rotted may be no text.
+        written = {bytes(sql) for (sql,) in connection.execute("SELECT CAST(sql AS BLOB) FROM sqlite_schema") if sql}
+        missing = [made for made in map(str.strip, _TABLES.split(";")) if made and made.encode() not in written]
         if missing:
-            raise damaged(f"it has no longer what was made as {sorted(missing)[0]}")
+            raise damaged(f"it has no longer what was made as {missing[0]}")
         if disk_bytes_max is not None:
             (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
             connection.execute(f"PRAGMA max_page_count={max(disk_bytes_max // page_bytes, 1)}")

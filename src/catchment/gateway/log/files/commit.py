@@ -147,7 +147,7 @@ class GroupCommit:
         self._restart_us = self._rest_us = 0
         self._failure: CatchmentError = _closed(partition)
         self._renew_at = clock_us() + renew_us
-        self._trim_at = clock_us()
+        self._looked_us = self._trim_at = clock_us()
         self._forgetting = Forgetting(disk)
         self._forgets = False
         self._drive = drive or ThreadDrive(clock_us)
@@ -197,6 +197,10 @@ class GroupCommit:
             self._end(group)
             return None
         now = self._clock_us()
+        if now < self._looked_us:
+            # The clock was set back: what was to wait for a second would wait for as long as that.
+            self._restart_us = self._rest_us = self._renew_at = self._trim_at = now
+        self._looked_us = now
         # A tick tries a troubled disk again, but not at every turn.
         tick = self._ticker.tick(now_us=now) if now >= self._rest_us else None
         if tick is not None:

@@ -118,7 +118,8 @@ class FileLog:
         members.leave(self._disk, self.name)
 
     def _take(self, number: int, now_us: int) -> Partition | None:
-        if now_us < self._retry_us.get(number, now_us):
+        # A clock that was set back makes nobody wait for longer.
+        if 0 < self._retry_us.get(number, now_us) - now_us <= RETRY_US:
             return None
         try:
             partition = Partition(
