@@ -25,7 +25,7 @@ from catchment.plan.graph import Graph, Port, graph_of
 from catchment.plan.history import Element, Entry, Failure, Outcome, Presence, Progress, Result, Source, Tick
 from catchment.testing import alone
 from tests.unit.edge.generated_history import differences, history
-from tests.unit.edge.generated_records import Fix, Total
+from tests.unit.edge.generated_records import Busy, Fix, Total, added
 from tests.unit.spark.vector_processes import Timely
 from tests.unit.spark.vector_programs import vector_graph
 from tests.unit.spark.vectorised import arrived
@@ -208,6 +208,41 @@ def test_what_is_forgotten_leaves_no_trace() -> None:
     assert not any(b"user-199" in state for state in bucket.store.kept.values())
     assert bucket.running.look_up(bucket.store, ("user-199",)) == {"alone/processed": []}
     assert any(b"user-198" in state for state in bucket.store.kept.values())
+
+
+BY_EVENT: dict[str, Any] = {
+    "changes": lambda a, b: a.changes(Fix.tag),
+    "moved": lambda a, b: a.moved(by=1.0, lat_deg=Fix.raw, lon_deg=Fix.raw),
+    "fold": lambda a, b: a.fold(added, Total(at=cm.Instant(0), n=1)),
+    "sessions": lambda a, b: a.window(cm.session(gap=5)).agg(n=cm.collect(Fix.user)),
+    "counts": lambda a, b: a.window(cm.count_window(3)).agg(n=cm.collect(Fix.user)),
+    "kept windows": lambda a, b: a.window(cm.tumble(5, keep=50)).agg(n=cm.count()),
+    "texts": lambda a, b: a.window(cm.hop(20, 10)).agg(n=cm.collect(Fix.user)),
+    "zip": lambda a, b: a.zip(b, at=Fix.at, n=Fix.place),
+    "combine": lambda a, b: a.combine(b, at=Fix.at, n=Fix.place),
+    "latest": lambda a, b: a.join_latest(b, at=Fix.at, n=Fix.place),
+    "interval": lambda a, b: a.join(b, within=(cm.microseconds(9), cm.microseconds(9)), at=Fix.at, n=Fix.place),
+    "window join": lambda a, b: a.join(b, within=cm.tumble(5), at=Fix.at, n=Fix.place),
+    "by arrival": lambda a, b: a.process(Timely(gap=20), order="arrival"),
+    "clocks": lambda a, b: a.process(Busy(gap=20), order="arrival"),
+    "running, and more": lambda a, b: a.state(n=cm.count()).changes(),
+}
+
+
+@pytest.mark.parametrize("step", BY_EVENT)
+def test_what_is_in_one_piece_is_forgotten_too(step: str) -> None:
+    made = BY_EVENT[step]
+    bucket = Bucket(
+        graph_of(alone(lambda left, right: made(left.key_by(Fix.user), right.key_by(Fix.user)), left=Fix, right=Fix))
+    )
+    assert not bucket.is_sharded
+    people = ("ada", "bob")
+    bucket.take([each for user in people for each in (fix(user, 3), promise(user, 4), fix(user, 5), fix(user, 6, 2))])
+    bucket.running.take(Arrived(1, said=[(0, FORGET, "ada", "ada", True)]), {"0": 2}, bucket.store)
+    kept = b"".join(bucket.store.kept.values())
+    assert b"ada" not in kept
+    assert b"bob" in kept
+    bucket.take([each for user in people for each in (fix(user, 13), promise(user, 20))])
 
 
 def test_the_state_of_a_key_can_be_looked_up() -> None:

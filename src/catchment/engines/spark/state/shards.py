@@ -17,6 +17,7 @@ from catchment.engines.spark.events import FORGET, PRESENCE, PROGRESS, TICK, Arr
 from catchment.engines.spark.rows import Array
 from catchment.engines.spark.stages import Stages, routed
 from catchment.engines.spark.state import shape
+from catchment.engines.spark.state.forgetting import Gone
 from catchment.engines.spark.state.pieces import NEVER_DUE, Pieces, ShardOf, shard_of_route, shards_of_rows
 from catchment.engines.spark.vector.engine import VectorEngine
 from catchment.engines.spark.vector.flow import TOLD_AGAIN, Control
@@ -145,6 +146,8 @@ class Shards:
     def save(self, store: Store, book: Book, arrived: Arrived) -> None:
         """Keep what changed."""
         if not self.is_sharded:
+            for gone in _gone(arrived):
+                self._engine.forget(gone)
             book.shared = self._engine.snapshot()
             for shard in self._held:
                 store.remove(shard)
@@ -190,16 +193,14 @@ class Shards:
         book.count, book.alarm, book.clock = count.tobytes(), alarm.tobytes(), clock.tobytes()
 
     def _forgotten(self, arrived: Arrived) -> set[Row]:
-        by = self._stages.heard_by
-        gone: set[Row] = set()
-        for _, kind, *what in arrived.said:
-            if kind == FORGET:
-                device, owner, is_whole = what
-                for step in self._steps.values():
-                    step.forget(device)
-                if by == "device" or (by == "user" and is_whole):
-                    gone.add((device if by == "device" else owner,))
-        return gone
+        found: set[Row] = set()
+        for gone in _gone(arrived):
+            for step in self._steps.values():
+                step.forget(gone.device)
+            name = gone.named(self._stages.heard_by)
+            if name is not None:
+                found.add((name,))
+        return found
 
     def _split(self, shard_of: ShardOf) -> dict[str, Pieces]:
         return {name: step.split(shard_of, self._routes.get(name, ())) for name, step in self._steps.items()}
@@ -248,6 +249,11 @@ class Shards:
 _FORGOTTEN = -2
 _KEYED = (steps.Processed, steps.Running, steps.Aggregated)
 _ENCODER = msgspec.msgpack.Encoder()
+
+
+def _gone(arrived: Arrived) -> list[Gone]:
+    said = [what for _, kind, *what in arrived.said if kind == FORGET]
+    return [Gone(device, owner if is_whole else None) for device, owner, is_whole in said]
 
 
 def _least(pieces: Iterable[Pieces], which: str, shard: int) -> int:

@@ -15,6 +15,7 @@ from catchment.engines.edge import EdgeEngine
 from catchment.engines.edge.reach import meets
 from catchment.engines.spark.events import PRESENCE, PROGRESS
 from catchment.engines.spark.rows import Rows
+from catchment.engines.spark.state.forgetting import Gone, forget
 from catchment.engines.spark.vector.build import vector_step
 from catchment.engines.spark.vector.flow import Failed, Flow, VectorStep, kinds_of
 from catchment.operators.contract import Port as Pushing
@@ -99,6 +100,14 @@ class VectorEngine:
             edge = saved["edge"] or blank["edge"]
             named = {part: _fitted(blank["edge"][part], edge[part]) for part in ("states", "time_context")}
             self._edge.restore({**edge, **named})
+
+    def forget(self, gone: Gone) -> None:
+        """Remember nothing of a device, or of a user."""
+        for step in self._steps.values():
+            step.drop(gone)
+        if self._edge is not None and self._rest is not None:
+            saved = self._edge.snapshot()
+            self._edge.restore({**saved, "states": forget(self._rest, saved["states"], gone)})
 
     @cached_property
     def blank(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from catchment.engines.spark.rows import Array, Rows
+from catchment.engines.spark.state.forgetting import Gone
 from catchment.engines.spark.state.pieces import Pieces, ShardOf
 from catchment.program.types import Row, Schema
 
@@ -76,6 +77,19 @@ class VectorStep(ABC):
 
     def forget(self, device: str) -> None:  # noqa: B027  most steps know no device
         """Know nothing more of a device than if it had never spoken."""
+
+    def drop(self, gone: Gone) -> None:
+        """Remember nothing of a device, or of a user, where the state of all keys is one piece."""
+        self.forget(gone.device)
+        position, stamp = self.stamped
+        if stamp is not None and gone.named(stamp) is not None:
+            pieces = self.split(lambda route: int(route[0] == gone.named(stamp)), (position,))
+            self.merge(pieces.shared, [pieces.parts[0]] if 0 in pieces.parts else [])
+
+    @property
+    def stamped(self) -> tuple[int, str | None]:
+        """Which field of a key says whose it is, and whether it names a device or a user."""
+        return 0, None
 
     def merge(self, shared: Any, parts: Sequence[Any]) -> None:
         """Remember what all keys share, and these shards."""

@@ -214,7 +214,7 @@ class VectorProcess(VectorStep):
     def split(self, shard_of: ShardOf, route: Sequence[int]) -> Pieces:
         pieces, waiting = self._release.split(shard_of, [self._places[field] for field in route])
         state = self._keyed.state()
-        pieces.shared = [pieces.shared, state["number"]]
+        pieces.shared = [pieces.shared, state["number"], state["touched"]]
         counts: Counter[int] = Counter()
         for entry in state["keys"]:
             shard = shard_of(tuple([entry[0][field] for field in route]))
@@ -241,11 +241,15 @@ class VectorProcess(VectorStep):
     def forget(self, device: str) -> None:
         self._release.waiting.forget(device)
 
+    @property
+    def stamped(self) -> tuple[int, str | None]:
+        return self._grouping.position or 0, self._grouping.stamp
+
     def merge(self, shared: Any, parts: Sequence[Any]) -> None:
-        release, number = shared
+        release, number, touched = shared
         self._release.merge(release, parts)
         keys = [entry for part in parts for entries in part[2:] for entry in entries]
-        self._resume({"number": number, "elements": [], "touched": [], "keys": keys})
+        self._resume({"number": number, "elements": [], "touched": touched, "keys": keys})
 
     def snapshot(self) -> Any:
         return [self._release.snapshot(), self._keyed.state()]

@@ -98,6 +98,10 @@ class VectorRunning(VectorStep):
     def forget(self, device: str) -> None:
         self._release.waiting.forget(device)
 
+    @property
+    def stamped(self) -> tuple[int, str | None]:
+        return self._release.waiting.grouping.position or 0, self._release.waiting.grouping.stamp
+
     def merge(self, shared: Any, parts: Sequence[Any]) -> None:
         self._release.merge(shared, parts)
         with_keys = [part[2:] for part in parts if len(part) > 2]

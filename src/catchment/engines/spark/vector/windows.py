@@ -260,6 +260,10 @@ class VectorWindows(VectorStep):
     def forget(self, device: str) -> None:
         self._waiting.forget(device)
 
+    @property
+    def stamped(self) -> tuple[int, str | None]:
+        return self._grouping.position or 0, self._grouping.stamp
+
     def merge(self, shared: Any, parts: Sequence[Any]) -> None:
         self._waiting.merge(shared, [part[0] for part in parts if part[0] is not None])
         keys: list[Any] = []
