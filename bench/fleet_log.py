@@ -1,0 +1,133 @@
+"""A log as a gateway writes it, filled with the GPS uploads of a fleet: what the cloud's benchmarks read.
+
+Each user walks another stretch of the same real tracks, all beginning at one moment; a last fix, a day later, ends what
+is open. Uploads of `UPLOAD` fixes come round by round, as those of a fleet would. The same points are written flat, as
+Parquet, for peers that cannot read the log.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench import tracks
+from catchment.gateway.log.entry import Entry, Kind
+from catchment.gateway.log.files import layout
+from catchment.gateway.log.files.disk import LocalDisk
+from catchment.gateway.log.files.partition import Limits, Partition
+from catchment.plan.physical import Plan
+from catchment.sync.codecs.codec import codec
+
+UPLOAD = 100
+GROUP = 256
+"""How many uploads the gateway commits together."""
+PARTITIONS = 2
+BEGIN_US = 1_700_000_000_000_000
+DAY_US = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Where the points are, and how many: the log, and the same as one flat file in order of arrival."""
+
+    log: Path
+    flat: Path
+    users: int
+    points: int
+
+
+def write(home: Path, plan: Plan, *, users: int, points_each: int) -> Fleet:
+    """Make both, for a plan whose one sync stream toward the cloud carries (user, at, lat, lon)."""
+    stream = next(sync for sync in plan.syncs if plan.schemas[sync.schema].names[:2] == ("user", "at"))
+    schema = plan.schemas[stream.schema]
+    disk = LocalDisk(home / "log")
+    layout.create(disk, partitions=PARTITIONS)
+    salts = itertools.count(1)
+    writers = [
+        Partition(
+            disk, n, holder="bench", address="", now_us=0, salt=lambda: next(salts), limits=Limits(reserve_bytes=0)
+        )
+        for n in range(PARTITIONS)
+    ]
+    waiting: list[list[Entry]] = [[] for _ in writers]
+    walks = [_walk(user, points_each) for user in range(users)]
+    flat: list[pa.RecordBatch] = []
+    encode = codec("delta").encode
+
+    def commit(number: int) -> None:
+        writers[number].append(waiting[number], now_us=0)
+        waiting[number].clear()
+
+    for first in range(0, points_each, UPLOAD):
+        for user, (at, lat, lon) in enumerate(walks):
+            part = slice(first, first + UPLOAD)
+            name = f"user-{user:06d}"
+            times, lats, lons = at[part].tolist(), lat[part].tolist(), lon[part].tolist()
+            rows = list(zip(itertools.repeat(name), times, lats, lons, strict=False))
+            entry = Entry(
+                kind=Kind.DATA,
+                device=f"phone-{user:06d}",
+                user=name,
+                stream=f"{plan.program}/{stream.name}",
+                schema=schema.fingerprint,
+                codec="delta",
+                first=first,
+                count=len(rows),
+                promise_us=times[-1] + 1,
+                received_us=times[-1],
+                payload=encode(schema, rows),
+            )
+            number = user % PARTITIONS
+            waiting[number].append(entry)
+            if len(waiting[number]) == GROUP:
+                commit(number)
+            names = pa.DictionaryArray.from_arrays(pa.array([0] * len(rows), pa.int32()), pa.array([name]))
+            flat.append(
+                pa.RecordBatch.from_arrays(
+                    [names.dictionary_decode(), pa.array(times), pa.array(lats), pa.array(lons)],
+                    names=["user", "at", "lat_deg", "lon_deg"],
+                )
+            )
+    for number, writer in enumerate(writers):
+        if waiting[number]:
+            commit(number)
+        writer.close()
+    pq.write_table(pa.Table.from_batches(flat).combine_chunks(), home / "flat.parquet")
+    return Fleet(home / "log", home / "flat.parquet", users, users * points_each)
+
+
+def _walk(user: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A stretch of the tracks for one user, in time from the beginning on; the last fix is a day later."""
+    at, lat, lon = _points()
+    begin = (user * 7_919) % max(1, len(at) - count)
+    times = at[begin : begin + count] - at[begin] + BEGIN_US
+    times[-1] = times[-2] + DAY_US
+    return times, lat[begin : begin + count], lon[begin : begin + count]
+
+
+_KNOWN: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+
+def _points() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All tracks one behind the other, as often as it takes, in rising time."""
+    if not _KNOWN:
+        at: list[int] = []
+        lat: list[float] = []
+        lon: list[float] = []
+        loaded = tracks.load().tracks
+        while len(at) < 100_000:
+            for track in loaded:
+                ordered = sorted(set(track))
+                shift = (at[-1] + DAY_US if at else BEGIN_US) - ordered[0].at_us
+                for point, after in zip(ordered, [*ordered[1:], None], strict=True):
+                    if after is None or after.at_us > point.at_us:
+                        at.append(point.at_us + shift)
+                        lat.append(point.lat_deg)
+                        lon.append(point.lon_deg)
+        _KNOWN.append((np.array(at, np.int64), np.array(lat), np.array(lon)))
+    return _KNOWN[0]
