@@ -159,7 +159,8 @@ def devices(
 
     Sensor files are written to `folder`. `speed` is how many times faster than life they are played; `tracks` is a
     folder of .gpx files that the first phones replay. `numbers` are those of the phones to write, where others write
-    the rest. A day is lived `days` times, without nights.
+    the rest. A day is lived `days` times, without nights; `rests` is how long people stay somewhere, on average, as a
+    share of what is usual.
     """
     recorded = sorted(tracks.glob("*.gpx")) if tracks is not None else []
     for number in range(count) if numbers is None else numbers:
@@ -172,7 +173,9 @@ def devices(
             has_accelerometer = False
         else:
             has_accelerometer = number % ACCELEROMETERS == 0
-            write_day(place, Person(chance, rests), chance, accelerometer=has_accelerometer, days=days)
+            # Where people rest less than in life, some less than others, they are not all on their way together.
+            own = rests if rests == 1.0 else rests * random.Random(f"{seed}/{number}/rests").uniform(0.3, 2.0)
+            write_day(place, Person(chance, own), chance, accelerometer=has_accelerometer, days=days)
         played = f"speed={speed},sampled=true,then=done"
         names = {"gps": "gps", "gsm": "gsm", "battery": "battery"}
         sensors = {name: f"replay:{place / file}.csv,{played}" for name, file in names.items()}

@@ -30,7 +30,7 @@ from catchment.gateway.downlink import to_device, to_user
 from catchment.gateway.log.files import forgetting, layout
 from catchment.gateway.log.files.disk import LocalDisk
 from catchment.gateway.log.files.partition import Partition
-from catchment.gateway.stores import open_downlink, open_enrolment
+from catchment.gateway.stores import open_accounts, open_downlink, open_enrolment
 from catchment.plan import document
 from catchment.program.site import CLOUD
 
@@ -96,6 +96,10 @@ def forget(data: Path, who: Whom, *, wait_s: float, pause: Callable[[float], Non
     store = open_enrolment(data)
     done.devices = sum([store.forget(device) for device in sorted(who.devices)])
     store.close()
+    accounts = open_accounts(data)
+    for user in sorted(who.users):
+        accounts.remove(user)
+    accounts.close()
     if (data / "log" / "log.json").exists():
         _forget_in_log(data / "log", who, done, wait_s, pause)
     downlink = open_downlink(data)

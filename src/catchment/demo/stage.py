@@ -52,8 +52,9 @@ class Wanted:
     speed: float = 30.0
     """So many times faster than life the devices live."""
     seed: int = 7
-    days: int = 12
-    rests: float = 0.3
+    days: int = 16
+    rests: float = 0.12
+    """Of how long people stay where they are in life: a demo is to show movement."""
     resume: bool = False
     """Go on where the last demo of this directory stopped."""
     master: str = "local-cluster[2,1,1024]"

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from catchment.cloud.forgetting import forget, whom
 from catchment.device.control import Control
 from catchment.errors import PeerError
 from catchment.gateway.page.follower import places
@@ -88,6 +89,30 @@ def test_an_operator_sees_the_fleet(tmp_path: Path) -> None:
         assert [(edge["name"], edge["direction"]) for edge in plan["edges"]] == [("steps", "up"), ("sums", "down")]
 
     tell(tmp_path, story)
+
+
+def test_who_is_forgotten_is_shown_to_nobody_and_may_not_look(tmp_path: Path) -> None:
+    async def story(page: Page) -> None:
+        for name in ("ada", "bob"):
+            enrol(page, f"{name}-phone", name)
+            await walk(page, f"{name}-phone", name, 46.0)
+            results(page, name, 1.5)
+        page.watch.asked()
+        page.watch.number = 1
+        await asyncio.to_thread(page.watch._look_aside, True)
+        assert set(page.watch.follower.devices) == {"ada-phone", "bob-phone"}
+        page.service.stores.enrolment.forget("ada-phone")
+        page.watch.number = 0
+        await asyncio.to_thread(page.watch._look_aside, True)
+        assert set(page.watch.follower.devices) == {"bob-phone"}
+        assert page.watch.reports.users() == ["bob"]
+
+    tell(tmp_path, story)
+    (tmp_path / "log" / "log.json").unlink()  # the log's part has tests of its own
+    forget(tmp_path, whom(tmp_path, device=None, user="ada"), wait_s=0.0)
+    store = open_accounts(tmp_path)
+    assert [account.name for account in store.names()] == ["boss"]
+    store.close()
 
 
 def test_a_session_that_ends_ends_what_is_listened_to(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ the log and plans; nothing of what a program is about.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -86,6 +86,11 @@ class Follower:
             # The log is being trimmed, or taken over: the next look begins where it stands then.
             self._reader = None
             self._at.clear()
+
+    def keep(self, devices: Collection[str]) -> None:
+        """Let go of what is about any other: they were forgotten."""
+        for name in [name for name in self.devices if name not in devices]:
+            del self.devices[name]
 
     def since(self, look: int, user: str | None) -> dict[str, dict[str, Any]]:
         """The devices that moved after that look, of one user or of all, with their new points."""

@@ -8,11 +8,11 @@ downlink and plans.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from catchment.errors import CatchmentError
-from catchment.gateway.downlink import Downlink, to_user
+from catchment.gateway.downlink import Downlink, to_device, to_user
 from catchment.plan.physical import Plan
 from catchment.plan.portable import outgoing
 from catchment.program.types import DURATION, INSTANT, Column
@@ -73,6 +73,12 @@ class Reports:
             )
             while len(self._held) > TARGETS_MAX:
                 self._held.popitem(last=False)
+
+    def keep(self, users: Collection[str], devices: Collection[str]) -> None:
+        """Let go of what is about anybody else: they were forgotten."""
+        known = {*map(to_user, users), *map(to_device, devices)}
+        for target in [target for target in self._held if target not in known]:
+            del self._held[target]
 
     @property
     def seen(self) -> int:

@@ -31,6 +31,8 @@ EVERY_S = 1.0
 KEPT = 300
 """So many looks are kept for the charts: five minutes."""
 ERRORS_KEPT = 50
+FORGET_LOOKS = 30
+"""So often it is looked whether somebody was forgotten, whose places and results are then let go of."""
 QUIET_S = 30.0
 """After so long without anybody who looks, the log is not followed until somebody does."""
 
@@ -157,6 +159,11 @@ class Watch:
     def _look_aside(self, is_watched: bool) -> None:
         """What takes reading of files: in a thread."""
         self.reports.look()
+        if self.number % FORGET_LOOKS == 0:
+            known = self._service.stores.enrolment.devices()
+            names = {device.device for device in known}
+            self.reports.keep({device.user for device in known}, names)
+            self.follower.keep(names)
         if is_watched:
             self.follower.look()
         for program in self.programs():
