@@ -49,6 +49,13 @@ def test_what_a_frame_claims_is_not_allocated() -> None:
     assert peak_bytes < 4 << 20
 
 
+def test_a_boolean_that_is_none_is_refused_by_both_readers() -> None:
+    found = (
+        "0104631469f19cc4a2c4b0edf65b30aadf9aaddeaf9c7bdb53c5f3f6b6499e93b6e5aa4c524170a7f1b230b1d43800012beba485890b9"
+    )
+    payloads(bytes.fromhex(f"{found}35818983021230b132313066404ca0000"))
+
+
 def test_two_readers_that_disagree_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = codec("delta").encode(SCHEMAS[0], [(1000 * n, n * n / 8, 5 * n) for n in range(20)])
     payloads(bytes([0, 0]) + whole)

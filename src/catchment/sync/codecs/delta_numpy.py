@@ -204,7 +204,7 @@ def _column(plan: Plan, frames: Sequence[_Frame], place: int) -> Column:
             values: Array = np.zeros(sum(piece.count for piece in pieces), np.int64)
             words = []
         case "bool":
-            values = _numbers(frames, pieces).astype(bool)
+            values = _booleans(frames, pieces)
         case "int" | "instant" | "duration":
             values = _numbers(frames, pieces, plan.whole_step)
         case "float":
@@ -302,6 +302,13 @@ def _numbers(frames: Sequence[_Frame], pieces: Sequence[_Piece], whole_step: int
         values = values * whole_step
     _put_objects(values, pieces)
     return values
+
+
+def _booleans(frames: Sequence[_Frame], pieces: Sequence[_Piece]) -> Array:
+    values = _numbers(frames, pieces)
+    if len(values) and (values.min() < 0 or values.max() > 1):
+        raise MalformedError("a boolean is neither 0 nor 1")
+    return values.astype(bool)
 
 
 def _floats(plan: Plan, frames: Sequence[_Frame], pieces: Sequence[_Piece]) -> Array:
