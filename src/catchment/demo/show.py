@@ -44,6 +44,10 @@ class Show:
         control: Control | None = None
         try:
             stage.open()
+        except BaseException:
+            stage.close()
+            raise
+        try:
             self._say("their recordings: tracks that people recorded, and days that a mobility model generates")
             (stage.cloud_data / "levers").mkdir(exist_ok=True)
             control = Control(stage.cloud_data / "levers", trials.ask)
