@@ -10,9 +10,11 @@ import pytest
 import catchment as cm
 from catchment.cloud.publish import Publisher
 from catchment.cloud.redrive import redrive
+from catchment.cloud.remembered import remembered
 from catchment.cloud.sinks.downlink import DownlinkSink
 from catchment.cloud.sinks.quarantine import QuarantineSink
 from catchment.cloud.upgrade import upgrade
+from catchment.errors import ProgramError
 from catchment.gateway.log.entry import joined
 from catchment.gateway.stores import open_downlink
 from catchment.plan import document
@@ -65,13 +67,14 @@ def test_what_is_counted_goes_on_and_what_is_new_begins(spark: SparkSession, tmp
     from catchment.cloud.query import results
 
     log = Log(tmp_path / "log", meter(later=False))
+    home = tmp_path / "programs" / "thread"
 
     def run(plan: Plan, generation: int) -> None:
         (part,) = [part for part in plan.at(cm.CLOUD) if part.inputs]
         quarantine = QuarantineSink(str(tmp_path / "quarantine" / "programs" / "thread" / part.name))
         publish = Publisher([DownlinkSink(document.write(plan), str(tmp_path), generation), quarantine])
         writer = results(spark, plan, part, log.path, {}).writeStream.foreachBatch(publish)
-        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer = writer.option("checkpointLocation", str(home / part.name / "checkpoint"))
         writer.trigger(availableNow=True).start().awaitTermination(180)
 
     def given(output: str, schema: Schema) -> list[Row]:
@@ -88,11 +91,15 @@ def test_what_is_counted_goes_on_and_what_is_new_begins(spark: SparkSession, tmp
     assert made.began == ["most/running"]
     log.upload("ada", ("ada", 2000, 4000), ("ada", 2001, 3), ("ada", 3000, 0))
     log.close()
-    home = tmp_path / "programs" / "thread"
-    home.mkdir(parents=True)
     (home / "plan.json").write_bytes(document.write(made.plan))
     assert (redrive(tmp_path, "thread").appended, redrive(tmp_path, "thread").appended) == (1, 0)
     run(made.plan, 2)
     run(made.plan, 3)
     assert given("totals", Total.schema) == [("ada", 1002, 6, 5006)], "4000 no longer counts, both zeros do, each once"
     assert given("most", Most.schema) == [("ada", 2001, 4000)], "of what came since"
+    known = remembered(spark, tmp_path, "thread", ["ada"])
+    assert known.keys() == {"totals/running", "most/running"}
+    assert "5006" in str(known["totals/running"])
+    with pytest.raises(ProgramError, match="E133") as refused:
+        remembered(spark, tmp_path, "thread", ["ada", "home"])
+    assert "its state goes by: user" in refused.value.why

@@ -14,7 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from catchment.cloud.status import Status, truth
+from catchment.gateway.stores import open_downlink
+from catchment.sync.codecs.codec import codec
 from tests.thread.processes import CATCHMENT, wait_until
+from tests.thread.program import Total
 
 PROGRAM = Path(__file__).with_name("program.py")
 SPARK_S = 120.0  # a session starts in 3 s; on a machine that does three other things, in many times that
@@ -49,6 +52,21 @@ class Cloud:
         self._process.kill()
         self._process.wait()
         self._process, self._standby = self._standby, None
+
+    def state(self, key: str) -> str:
+        """What `catchment state` says of a key."""
+        words = [*CATCHMENT, "state", "thread", key, "--data", str(self.data)]
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+    def backfilled(self, into: Path) -> tuple[int, int]:
+        """What `catchment backfill` computes anew: count and sum."""
+        words = [*CATCHMENT, "backfill", str(PROGRAM), "--data", str(self.data), "--into", str(into), "--quick"]
+        subprocess.run(words, check=True, capture_output=True)
+        downlink = open_downlink(into)
+        (last,) = downlink.pending("phone", "ada", {}, bytes_max=1 << 20)
+        downlink.close()
+        ((_, _, count, total),) = codec(last.codec).decode(Total.schema, last.payload)
+        return count, total
 
     def truth(self) -> Status:
         """What `catchment status` says of the program."""
@@ -106,7 +124,7 @@ def recording(path: Path) -> tuple[int, int]:
     return len(good), sum(good)
 
 
-class Total:
+class Received:
     """What has come back to the device."""
 
     def __init__(self, data: Path, expected: tuple[int, int]) -> None:

@@ -6,6 +6,7 @@ that goes on, every process is ended with kill -9, one after the other. At the e
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -16,7 +17,7 @@ import pytest
 
 from catchment.cli import main
 from catchment.cloud.cluster import Cluster
-from tests.thread.cloud import SPARK_S, Cloud, Total, recording
+from tests.thread.cloud import SPARK_S, Cloud, Received, recording
 from tests.thread.processes import Device, is_seamless, keep_log, wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.spark]
@@ -30,7 +31,7 @@ def cloud(tmp_path: Path) -> Iterator[Cloud]:
     assert running.truth().state == "stopped"
 
 
-def sending(folder: Path, cloud: Cloud) -> tuple[Device, Total]:
+def sending(folder: Path, cloud: Cloud) -> tuple[Device, Received]:
     """A device that replays a recording to the cloud, and what comes back."""
     expected = recording(folder / "meter.csv")
     wait_until(cloud.data.joinpath("enrolment.db").exists, SPARK_S)
@@ -38,7 +39,7 @@ def sending(folder: Path, cloud: Cloud) -> tuple[Device, Total]:
     words = ["--gateway", f"http://127.0.0.1:{cloud.port}", "--name", "phone", "--token", cloud.token()]
     sensor = f"meter=replay:{folder / 'meter.csv'},times=live"
     device = Device(folder / "phone", *words, "--poll", "200ms", "--sensor", sensor).start()
-    return device, Total(folder / "phone", expected)
+    return device, Received(folder / "phone", expected)
 
 
 def test_kill_9_anywhere_and_the_sum_is_still_right(
@@ -72,6 +73,10 @@ def test_kill_9_anywhere_and_the_sum_is_still_right(
     assert device.stop() == 0, device.said()
     assert total() == total.expected, "and it stays"
     assert is_seamless(cloud.data)
+    assert cloud.backfilled(tmp_path / "again") == total.expected, "beside what runs, from the same log"
+    count, amount = total.expected
+    known = {"totals/running": [[["ada"], {"count": count, "total": amount}]]}
+    wait_until(lambda: json.loads(cloud.state("ada")) == known, SPARK_S)  # results come before their batch's last note
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from catchment.errors import ProgramError
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments."""
@@ -21,15 +19,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what was done; 1 if something cannot be re-driven."""
     from catchment.cloud import lease
     from catchment.cloud.redrive import failed, redrive
+    from catchment.cloud.remembered import plan_of
 
     home = arguments.data / "programs" / arguments.program
-    if not (home / "plan.json").exists():
-        raise ProgramError(
-            "E132",
-            f"{arguments.program} was never run in {arguments.data}",
-            why=f"there is no {home / 'plan.json'}",
-            fix="name the program as cm.Program(name) does, and its --data directory; `catchment status` lists them",
-        )
+    plan_of(arguments.data, arguments.program)
     if arguments.list:
         found = failed(arguments.data / "quarantine" / "programs" / arguments.program, home)
         for (step, reason), count in Counter((each.step, each.reason) for each in found).most_common():

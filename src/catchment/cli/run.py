@@ -8,9 +8,12 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from catchment.program_file import load_program
+
+if TYPE_CHECKING:
+    from catchment.cloud.supervisor import Options
 
 STOP = (signal.SIGINT, signal.SIGTERM)
 DRAIN = signal.SIGUSR1
@@ -41,7 +44,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run until interrupted; then stop cleanly."""
-    from catchment.cloud.supervisor import Options, SparkDiedError, Supervisor
+    from catchment.cloud.supervisor import Options
+
+    said = {"--certificate": arguments.certificate, "--key": arguments.key, "--address": arguments.address}
+    options = Options(
+        data=arguments.data.resolve(),
+        host=arguments.host,
+        port=arguments.port,
+        master=arguments.master,
+        trigger_ms=arguments.trigger_ms,
+        quick=arguments.quick,
+        gateway=[word for name, value in said.items() if value is not None for word in (name, str(value))],
+        standby=arguments.standby,
+        silent_s=arguments.take_over_after,
+    )
+    return supervise(arguments.program, options)
+
+
+def supervise(program: str, options: Options) -> int:
+    """Run a program's cloud side until it ends or is told to."""
+    from catchment.cloud.supervisor import SparkDiedError, Supervisor
     from catchment.gateway.journal import say, write_to
     from catchment.plan.build import build
 
@@ -55,19 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     for number in (*STOP, DRAIN):
         signal.signal(number, tell)
-    said = {"--certificate": arguments.certificate, "--key": arguments.key, "--address": arguments.address}
-    options = Options(
-        data=arguments.data.resolve(),
-        host=arguments.host,
-        port=arguments.port,
-        master=arguments.master,
-        trigger_ms=arguments.trigger_ms,
-        quick=arguments.quick,
-        gateway=[word for name, value in said.items() if value is not None for word in (name, str(value))],
-        standby=arguments.standby,
-        silent_s=arguments.take_over_after,
-    )
-    plan = build(load_program(arguments.program))
+    plan = build(load_program(program))
     try:
         Supervisor(plan, options, lambda: bool(told & set(STOP)), lambda: DRAIN in told).run()
     except SparkDiedError as gone:

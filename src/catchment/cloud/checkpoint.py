@@ -135,5 +135,5 @@ def _beyond_repair(checkpoint: Path, why: str) -> PeerError:
         "E131",
         f"the checkpoint in {checkpoint} cannot be gone on from",
         why=f"{why}: what would follow could be wrong",
-        fix="put the directory back from a copy, or run the program in another --data directory, which begins anew",
+        fix="put the directory back from a copy, or compute results anew with `catchment backfill`",
     )

@@ -18,13 +18,13 @@ from typing import Any
 
 import msgspec
 
+from catchment.cloud.remembered import plan_of
 from catchment.gateway.log.entry import Entry, Kind
 from catchment.gateway.log.files import layout
 from catchment.gateway.log.files.disk import LocalDisk
 from catchment.gateway.log.files.partition import Limits, Partition
 from catchment.gateway.log.files.reader import open_log
 from catchment.gateway.log.marks import Marks, StreamMark
-from catchment.plan import document
 from catchment.plan.physical import Part, Plan, SyncStream
 from catchment.program import steps
 from catchment.program.nodes import FieldRef
@@ -87,7 +87,7 @@ def failed(quarantine: Path, home: Path) -> Iterator[Failed]:
 def redrive(data: Path, program: str, *, step: str | None = None) -> Redriven:
     """Append what is in quarantine, of one step or of all, to the log."""
     home = data / "programs" / program
-    plan = document.read((home / "plan.json").read_bytes())
+    plan = plan_of(data, program)
     with ExitStack() as ending:
         writers = [_writer(data, number, ending) for number in range(open_log(data / "log").partitions)]
         # One that was cut short is finished first, as it was meant.

@@ -56,6 +56,7 @@ RESTART_S_MAX = 60.0
 LOOP_S = 0.2
 BATCH_S_MAX = 30.0
 TIDY_S = 3600.0
+MOMENT_S = 30.0
 PREDECESSOR_S = 15.0
 PAUSED = "paused"
 """While this file is in a program's directory, its queries begin no batch."""
@@ -84,6 +85,10 @@ class Options:
     silent_s: float = lease.SILENT_S
     """A standby ends a holder that has said nothing for so long."""
     spark: Mapping[str, str] = field(default_factory=dict)
+    log: Path | None = None
+    """Another directory's log, which is computed from until it is caught up with; no gateway is started."""
+    start: str = "earliest"
+    """Where in the log a query without a checkpoint begins: earliest, latest or an offset."""
 
 
 @dataclass
@@ -119,6 +124,8 @@ class Supervisor:
         self._tidy_at_s = 0.0
         self._cloud_plan = plan
         """With the schemas that what is in the log was written with before an upgrade."""
+        self._goal: dict[str, int] = {}
+        self._goal_at_s = -MOMENT_S
 
     def run(self) -> None:
         """Run until told to stop, then stop all that was started, queries at the end of a batch."""
@@ -133,23 +140,21 @@ class Supervisor:
             self._settle()
             (self._home / PAUSED).unlink(missing_ok=True)
             fence(self._options.data, self._plan.program, held.generation)
-            open_plans(self._options.data).publish(self._plan.program, document.write(self._plan))
-            gateway = GatewayProcess(self._options.data, self._options.host, self._options.port, self._options.gateway)
-            ending.callback(gateway.stop)
-            # A predecessor's gateway may still be letting go of the port.
-            gateway.wait_ready(patience_s=PREDECESSOR_S)
+            gateway = self._gateway(ending)
             self._say("starting", held.generation, queries)
             spark = self._session()
             ending.callback(_quietly, spark.stop)
-            queries += [self._query(spark, part, held.generation) for part in self._plan.at(CLOUD) if is_read(part)]
+            parts = [part for part in self._plan.at(CLOUD) if part.inputs or (is_read(part) and gateway is not None)]
+            queries += [self._query(spark, part, held.generation) for part in parts]
             ending.callback(self._stop, queries)
             while not self._stopping():
-                if not self._draining():
-                    gateway.keep()
+                if gateway is not None:
+                    # What is drained takes in nothing more.
+                    gateway.stop() if self._draining() else gateway.keep()
                 self._keep_all(spark, queries)
                 self._tidy()
                 self._say("draining" if self._draining() else "running", held.generation, queries)
-                if self._draining() and self._drained(gateway, queries):
+                if (gateway is None or self._draining()) and self._is_level(queries):
                     break
                 time.sleep(LOOP_S)
             self._say("stopping", held.generation, queries)
@@ -184,14 +189,36 @@ class Supervisor:
             except (Py4JError, ConnectionError) as error:
                 raise SparkDiedError(str(error)) from error
 
-    def _drained(self, gateway: GatewayProcess, queries: list[_Query]) -> bool:
-        """Whether all that was logged is computed, once nothing more comes in."""
-        gateway.stop()
-        log = open_log(self._options.data / "log")
-        ends = {str(partition): log.end(partition) for partition in range(log.partitions)}
+    def _gateway(self, ending: contextlib.ExitStack) -> GatewayProcess | None:
+        """Ready for devices, which get the plan from it."""
+        if self._options.log is not None:
+            return None
+        open_plans(self._options.data).publish(self._plan.program, document.write(self._plan))
+        gateway = GatewayProcess(self._options.data, self._options.host, self._options.port, self._options.gateway)
+        ending.callback(gateway.stop)
+        # A predecessor's gateway may still be letting go of the port.
+        gateway.wait_ready(patience_s=PREDECESSOR_S)
+        return gateway
+
+    @property
+    def _log(self) -> Path:
+        return self._options.log or self._options.data / "log"
+
+    def _is_level(self, queries: list[_Query]) -> bool:
+        """Whether all is computed that was logged a moment ago: where a gateway runs, its log never stands still."""
+        now = time.monotonic()
         # What is read from outside has no end that could be waited for.
         logged = [one for one in queries if one.part.inputs]
-        return all(one.running is not None and _reached(one.running, ends) for one in logged)
+        if not self._goal or not all(one.running is not None and _reached(one.running, self._goal) for one in logged):
+            self._goal = self._goal or self._ends()
+            return False
+        is_recent = now - self._goal_at_s < MOMENT_S
+        self._goal, self._goal_at_s = self._ends(), now
+        return is_recent
+
+    def _ends(self) -> dict[str, int]:
+        log = open_log(self._log)
+        return {str(partition): log.end(partition) for partition in range(log.partitions)}
 
     def _pause(self, queries: list[_Query]) -> None:
         """Let each query come to the end of its batch, and begin no other."""
@@ -201,6 +228,18 @@ class Supervisor:
             while one.running is not None and time.monotonic() < until and _is_in_a_batch(one.running):
                 time.sleep(0.02)
 
+    def _reader(self, part: Part) -> str:
+        """The name under which a part keeps what it has yet to read."""
+        name = f"{self._plan.program}.{part.name.replace('@', '.')}"
+        return name if self._options.log is None else f"{name}.backfill"
+
+    def _let_go(self) -> None:
+        """What was computed from another's log keeps nothing of it any more."""
+        if self._options.log is not None:
+            for part in self._plan.at(CLOUD):
+                for path in self._log.glob(f"*/readers/{self._reader(part)}.json"):
+                    path.unlink(missing_ok=True)
+
     def _stop(self, queries: list[_Query]) -> None:
         for one in queries:
             if one.running is not None:
@@ -208,6 +247,7 @@ class Supervisor:
                 one.running, one.trouble = None, "stopped"
             if one.keeping is not None:
                 one.keeping.close()
+        self._let_go()
 
     def _settle(self) -> None:
         """Go on from the state that is here, or refuse."""
@@ -256,12 +296,13 @@ class Supervisor:
             home.mkdir(exist_ok=True)
             mend(home / "checkpoint", home / RANGE)
             options = {
-                "reader": f"{self._plan.program}.{one.part.name.replace('@', '.')}",
+                "reader": self._reader(one.part),
+                "from": self._options.start,
                 OPTION: str(self._options.batch_target_ms),
                 PAUSE: str(self._home / PAUSED),
                 COPY: str(home / RANGE),
             }
-            frame = query.results(spark, self._cloud_plan, one.part, str(self._options.data / "log"), options)
+            frame = query.results(spark, self._cloud_plan, one.part, str(self._log), options)
             say("query_starts", part=one.part.name, failures=one.failures)
             one.running = query.start(
                 frame, one.part.name, str(home / "checkpoint"), one.publisher, every_ms=self._options.trigger_ms
@@ -305,7 +346,7 @@ def _reached(running: StreamingQuery, ends: Mapping[str, int]) -> bool:
     if last is None:
         return False
     reached = json.loads(last["sources"][0]["endOffset"] or "{}")
-    return all(reached.get(partition, 0) >= end for partition, end in ends.items()) and not _is_in_a_batch(running)
+    return all(reached.get(partition, 0) >= end for partition, end in ends.items())
 
 
 def _is_in_a_batch(running: StreamingQuery) -> bool:

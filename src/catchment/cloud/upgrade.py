@@ -212,7 +212,7 @@ def _refused(vertex: Vertex, why: str) -> ProgramError:
         "E034",
         f"{vertex.id} cannot go on from the state that is here",
         why=f"{why}, and state of another step would give wrong results",
-        fix="give the changed stream a new name, so that it begins anew beside what is there, or go back to the "
-        "program that was run here",
+        fix="give the changed stream a new name, so that it begins anew beside what is there, compute it "
+        "anew with `catchment backfill`, or go back to the program that was run here",
         at=vertex.line.source(),
     )

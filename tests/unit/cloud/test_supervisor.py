@@ -126,3 +126,13 @@ def test_status_believes_the_lock_and_not_the_file(tmp_path: Path, capsys: pytes
 def test_stop_names_what_does_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stop", "walks", "--data", str(tmp_path)]) == 2
     assert "E039" in capsys.readouterr().err
+
+
+def test_a_backfill_goes_beside_and_begins_somewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["backfill", "walks.py", "--data", str(tmp_path), "--into"]
+    assert main([*words, str(tmp_path)]) == 2
+    assert "E134" in capsys.readouterr().err
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "log.json").touch()
+    assert main([*words, str(tmp_path / "beside"), "--from", "yesterday"]) == 2
+    assert "E135" in capsys.readouterr().err

@@ -2,8 +2,8 @@
 
 A batch of the query reads [start, end) of each partition, and reads the same again after a failure: offsets are byte
 positions in a log that never changes. Where the end is takes one page to learn, so idle triggers cost nothing.
-Options: `path` of the log; `bytes_per_batch`, over all partitions; `from`, "earliest" or "latest"; `reader`, the name
-under which what a query has finished is confirmed, so that retention may delete it.
+Options: `path` of the log; `bytes_per_batch`, over all partitions; `from`, "earliest", "latest" or an offset;
+`reader`, the name under which what a query has finished is confirmed, so that retention may delete it.
 """
 
 from __future__ import annotations
@@ -91,6 +91,9 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         log = self._open()
+        if self._from.isdigit():
+            # Of a log of one partition; of each, where there are several: before its start is its start.
+            return {str(n): min(max(int(self._from), log.start(n)), log.end(n)) for n in range(log.partitions)}
         place = log.end if self._from == "latest" else log.start
         return {str(partition): place(partition) for partition in range(log.partitions)}
 
