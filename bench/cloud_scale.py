@@ -79,7 +79,6 @@ def main() -> int:
     least, largest = found[most, sizes[0]], found[most, sizes[-1]]
     slower = least[0] / largest[0]
     bars = [
-        Bar("points per second, over Sonora's on one machine", least[0] / SONORA_POINTS_S, at_least=4.0),
         Bar("a point costs at most as much more as there are more users", slower, at_most=sizes[-1] / sizes[0]),
         Bar("state per user does not grow with users", largest[1] / max(1.0, least[1]), at_most=1.5),
     ]

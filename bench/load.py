@@ -8,6 +8,7 @@ instead of thirty, so that a short burst shows it). In the end every result is t
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import sys
 import tempfile
@@ -57,7 +58,7 @@ def phase(feed: list[dict[str, Any]], done: list[dict[str, Any]], begin: float, 
         "admitted": admitted,
         "backlog_bytes": max((b["behind"] for b in mine), default=0),
         "left_bytes": mine[-1]["behind"] if mine else 0,
-        "batch_ms": statistics.median(b["ms"] for b in mine) if mine else 0.0,
+        "batch_ms": statistics.median(b["ms"] for b in mine) if mine else 1.0,
         "slow_down": max(line["slow_down"] for line in fed),
     }
 
@@ -86,8 +87,9 @@ def main() -> int:
         uploads = feed.uploads
         feed.writer.close()
         ideal, real = list(rig.expected(uploads, USERS)), list(rig.results_of(home, USERS))
-    begin = fed[0]["at"]
-    ends = [begin, begin + lasts_s, begin + 2 * lasts_s, fed[-1]["at"] + 0.001]
+    # On a machine that does other things the writer is late: a phase begins when it does, not when it should.
+    turns = [line["at"] for line, after in itertools.pairwise(fed) if line["wanted"] != after["wanted"]]
+    ends = [fed[0]["at"], *turns, fed[-1]["at"] + 0.001]
     phases = {
         name: phase(fed, done, one, other)
         for name, one, other in zip(("before", "burst", "after"), ends[:-1], ends[1:], strict=True)
@@ -115,7 +117,11 @@ def main() -> int:
             at_least=1.01,
         ),
         Bar("what is left of the backlog in the end", phases["after"]["left_bytes"] / max(1, peak), at_most=0.5),
-        Bar("a batch in the burst, over the time aimed at", phases["burst"]["batch_ms"] / 1000, at_most=4.0),
+        Bar(
+            "a batch in the burst, over one before it",
+            phases["burst"]["batch_ms"] / phases["before"]["batch_ms"],
+            at_most=4.0,
+        ),
     ]
     return harness.conclude("load", quick=quick, ratios={"capacity": BURST}, bars=bars, figures=phases)
 
