@@ -54,7 +54,7 @@ def phase(feed: list[dict[str, Any]], done: list[dict[str, Any]], begin: float, 
     mine = [b for b in done if begin <= b["at"] < end]
     admitted = (fed[-1]["uploads"] - fed[0]["uploads"]) * rig.POINTS / (fed[-1]["at"] - fed[0]["at"])
     return {
-        "asked": fed[0]["wanted"],
+        "asked": fed[-1]["wanted"],
         "admitted": admitted,
         "backlog_bytes": max((b["behind"] for b in mine), default=0),
         "left_bytes": mine[-1]["behind"] if mine else 0,
