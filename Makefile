@@ -36,7 +36,7 @@ demo: setup ## all of it at work: gateway, Spark, 60 simulated devices, and a pa
 
 test: setup ## every test: units, contracts, transcripts, docs, tidiness, Spark, real processes
 	@echo "[test] units, contracts, transcripts, documents, tidiness, Spark and real processes"
-	@$(PY) -m pytest -n auto --dist loadgroup $(ARGS)
+	@$(PY) -m pytest -n auto --dist loadscope $(ARGS)
 
 check: check-lint check-format check-mypy check-pyright check-tidy ## lint, format, types and tidiness
 

@@ -47,7 +47,7 @@ class Demo:
         return sum(said.get("given", {}).values())
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     """Started once; at its end Ctrl-C has to end everything that it started."""
     data = tmp_path_factory.mktemp("demo")
@@ -79,7 +79,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         time.sleep(0.2)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """A headless browser."""
     try:

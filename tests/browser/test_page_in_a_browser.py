@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import PHONE, SPARK_S, Demo, go, opened, shoot
 
-pytestmark = [pytest.mark.process, pytest.mark.spark, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.process, pytest.mark.spark]
 SPARK_MS = SPARK_S * 1000
 PAINTED = """() => {
   const canvas = document.querySelector("canvas");

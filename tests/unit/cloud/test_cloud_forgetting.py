@@ -27,7 +27,7 @@ from catchment.plan import document
 from tests.postgres import Postgres
 from tests.unit.cloud.sinks.output import Trip, keep, opened, publication, trip
 
-pytestmark = [pytest.mark.process, pytest.mark.xdist_group("postgres")]
+pytestmark = pytest.mark.process
 NAMES = {"phone-of-ada": "ada-lovelace", "phone-of-bob": "bob-builder"}
 
 

@@ -14,7 +14,7 @@ from catchment.cloud.tables import open_table
 from tests.postgres import Postgres
 from tests.unit.cloud.sinks.killed import TRIPS
 
-pytestmark = [pytest.mark.process, pytest.mark.xdist_group("postgres")]
+pytestmark = pytest.mark.process
 ROOT = Path(__file__).parents[4]
 
 

@@ -18,7 +18,7 @@ from catchment.program.types import Schema
 from tests.postgres import Postgres
 from tests.unit.cloud.sinks.output import OUTPUT, Trip, here, identity, keep, opened, publication, trip
 
-pytestmark = [pytest.mark.process, pytest.mark.xdist_group("postgres")]
+pytestmark = pytest.mark.process
 _numbers = itertools.count()
 
 
