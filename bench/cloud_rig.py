@@ -33,30 +33,13 @@ from catchment.gateway.pressure import Lag, pressure
 from catchment.gateway.stores import open_downlink
 from catchment.plan.physical import Part, Plan
 from catchment.sync.codecs.codec import codec
+from tests.thread.program import Reading, Total
 
 POINTS = 50
 """In an upload."""
 BEGIN_US = 1_700_000_000_000_000
 GROUP = 64
 READER = "query"
-
-
-class Reading(cm.Record):
-    """What a device sends."""
-
-    user: cm.Field[str] = cm.key(stamp="user")
-    at: cm.Field[cm.Instant] = cm.event_time()
-    amount: cm.Field[int]
-
-
-class Total(cm.Record):
-    """The sum of a user's readings up to a moment."""
-
-    user: cm.Field[str] = cm.key(stamp="user")
-    at: cm.Field[cm.Instant] = cm.event_time()
-    count: cm.Field[int]
-    total: cm.Field[int | None]
-
 
 meter = cm.Program("meter")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -172,6 +173,22 @@ def test_a_device_that_is_told_to_stop_sends_what_it_has(tmp_path: Path, gateway
     assert rows_of(gateway.data, plan, "readings") == good
     (stopped,) = device.events("stopped")
     assert stopped["backlog"] == 0
+
+
+def test_a_device_that_is_told_to_stop_waits_no_longer_for_a_gateway_that_is_mute(
+    tmp_path: Path, gateway: Gateway
+) -> None:
+    recording(tmp_path / "r.csv", 4000)
+    sensor = f"meter=replay:{tmp_path / 'r.csv'},speed=100"
+    device, _ = device_of(tmp_path, gateway, thread, "--sensor", sensor, "--stop-within", "2s")
+    device.start()
+    device.wait_for_start()
+    gateway.stop()
+    with socket.create_server(("127.0.0.1", gateway.port)) as mute:
+        mute.settimeout(30)
+        heard, _ = mute.accept()
+        with heard:
+            assert device.stop(within_s=20) == 0
 
 
 def test_a_device_gets_its_plan_from_the_gateway_and_keeps_it_for_starts_without_one(

@@ -21,7 +21,7 @@ STOP_S_MAX = 15.0
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
 # Its certificate names the host that devices know.
-_OWN_CHILD = ssl.create_default_context()
+_OWN_CHILD = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 _OWN_CHILD.check_hostname = False
 _OWN_CHILD.verify_mode = ssl.CERT_NONE
 

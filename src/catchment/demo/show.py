@@ -18,7 +18,6 @@ from catchment.errors import PeerError
 from catchment.gateway.page.accounts import OPERATOR
 
 LOOK_S = 0.25
-PATIENCE_S = 10.0
 
 
 class Show:

@@ -198,7 +198,7 @@ def _say_goodbye(agent: Agent, clock: Clock, inbox: _Inbox, within_s: float) -> 
 
     wait()
     left = agent.backlog() + 1
-    while agent.backlog() > 0 and (again_us := correspondent.hurry()) < until_us:
+    while agent.backlog() > 0 and clock.reading_us() < until_us and (again_us := correspondent.hurry()) < until_us:
         was_connected = correspondent.exchange.is_connected
         # As long as each exchange leaves less behind, there is a point in another; and in another attempt to have one.
         if was_connected and agent.backlog() >= left:
