@@ -111,7 +111,9 @@ def _compare(made: Upgrade, known: Plan, old: Part, plan: Plan, new: Part, kept_
         if [before.routes.get(i) for i, _ in was.inputs] != [after.routes.get(i) for i, _ in now.inputs]:
             raise _refused(now, "its keys are spread over buckets in another way")
         is_columns = name in made.forms[new.name].columns
-        if kept_as is not None and (name in kept_as.columns) != is_columns:
+        if kept_as is None or (name in kept_as.columns) == is_columns:
+            continue
+        if not (is_columns and VectorEngine(after.rest, after.outputs).steps[name].adopts):
             raise _refused(now, "a change around it has it run in another way, and its state is kept in another form")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -13,89 +12,27 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import catchment as cm
+from catchment.engines.edge import EdgeEngine
 from catchment.engines.reference import evaluate
-from catchment.engines.spark.buckets import QUARANTINE, Running
 from catchment.engines.spark.events import FORGET, Arrived
-from catchment.engines.spark.front import Front
-from catchment.engines.spark.results import Results
-from catchment.engines.spark.stages import Stages, cut
+from catchment.engines.spark.state import shape
 from catchment.engines.spark.state.shards import BOOK, Book
 from catchment.errors import ProgramError
-from catchment.plan.graph import Graph, Port, graph_of
-from catchment.plan.history import Element, Entry, Failure, Outcome, Presence, Progress, Result, Source, Tick
+from catchment.plan.graph import Graph, graph_of
+from catchment.plan.history import Element, Entry, Outcome, Presence, Progress, Source, Tick
 from catchment.testing import alone
-from tests.unit.edge.generated_history import differences, history
-from tests.unit.edge.generated_records import Busy, Fix, Total, added
+from tests.unit.edge.generated import graph
+from tests.unit.edge.generated_history import close, differences, history
+from tests.unit.edge.generated_records import Busy, Fix, Span, Total, added
+from tests.unit.spark.bucketed import STEP, USERS, Bucket, filled, fix, promise, users
 from tests.unit.spark.vector_processes import Timely
 from tests.unit.spark.vector_programs import vector_graph
-from tests.unit.spark.vectorised import arrived
-
-OUTPUT = "{}|{}"
-
-
-class Memory:
-    """A store, and what was read and written since one last looked."""
-
-    def __init__(self) -> None:
-        self.kept: dict[int, bytes] = {}
-        self.read: set[int] = set()
-        self.written: set[int] = set()
-
-    def get(self, number: int) -> bytes | None:
-        self.read.add(number)
-        return self.kept.get(number)
-
-    def put(self, number: int, state: bytes) -> None:
-        self.written.add(number)
-        self.kept[number] = state
-
-    def remove(self, number: int) -> None:
-        self.kept.pop(number, None)
-
-    def book(self) -> Book:
-        return msgspec.msgpack.decode(self.kept[BOOK], type=Book)
-
-
-class Bucket:
-    """One bucket of a graph, batch by batch."""
-
-    def __init__(self, graph: Graph, keys_of_a_shard: int = 1) -> None:
-        self.graph = graph
-        ports = [(v.id, port) for v in graph.vertices for port in range(len(v.schemas))]
-        self.ports: dict[str, Port] = {OUTPUT.format(*port): port for port in ports}
-        self.stages: Stages = cut(graph, self.ports)
-        self._front = Front(self.stages, buckets=1)
-        self.running = Running(self.stages, keys_of_a_shard)
-        self.store = Memory()
-        self._results: dict[Port, list[Result]] = {port: [] for port in ports}
-        self._failures: list[Failure] = []
-
-    @property
-    def is_sharded(self) -> bool:
-        return self.running.is_sharded
-
-    def take(self, entries: Sequence[Entry]) -> None:
-        """A batch."""
-        self.store.read.clear()
-        self.store.written.clear()
-        for _, packet in self._front.spread(arrived(self.graph, entries)):
-            _, found = self.running.take(Arrived.unpack(packet), {"0": 1}, self.store)
-            for output, first, count, data in found:
-                for number, what in enumerate(Results([data], count), first):
-                    if output == QUARANTINE:
-                        self._failures.append(Failure(*what))
-                    else:
-                        at, device, owner, row = what
-                        self._results[self.ports[output]].append(Result(number, at, Source(device, owner), row))
-
-    def outcome(self) -> Outcome:
-        return Outcome({p: tuple(r) for p, r in self._results.items()}, tuple(sorted(self._failures, key=repr)))
 
 
 def kept_in_shards(seed: int) -> tuple[bool, list[str]]:
     """Whether a random program's state is in shards, and in what it differs from the reference."""
     draw = random.Random(seed)
-    drawn = vector_graph(draw)
+    drawn = draw.choice((vector_graph, graph))(draw)
     entries = [
         entry
         for entry in history(draw, drawn, draw.choice((20, 60, 150)))
@@ -140,17 +77,6 @@ def test_most_programs_keep_their_state_in_shards() -> None:
     assert sum(sharded) > len(sharded) / 2
 
 
-STEP = "left/append"
-
-
-def fix(user: str, at: int, place: int = 0) -> Element:
-    return Element(STEP, at, Source(user, user), (user, user, at, place, 1.0, None, None, True, None))
-
-
-def promise(user: str, at: int) -> Progress:
-    return Progress(STEP, Source(user, user), at)
-
-
 def stays(ttl: int | None = None, kind: Any = Timely) -> Graph:
     """A process per user."""
     return graph_of(
@@ -160,18 +86,6 @@ def stays(ttl: int | None = None, kind: Any = Timely) -> Graph:
             right=Fix,
         )
     )
-
-
-USERS = [f"user-{n}" for n in range(200)]
-
-
-def filled(graph: Graph) -> Bucket:
-    """A bucket with something of each user."""
-    bucket = Bucket(graph, keys_of_a_shard=4)
-    for _ in range(2):  # the first finds out how many keys there are
-        bucket.take([entry for user in USERS for entry in (fix(user, 10, 3), promise(user, 20))])
-    assert bucket.store.book().shards >= 32
-    return bucket
 
 
 def test_a_batch_touches_the_shards_of_its_own_keys_only() -> None:
@@ -210,7 +124,7 @@ def test_what_is_forgotten_leaves_no_trace() -> None:
     assert any(b"user-198" in state for state in bucket.store.kept.values())
 
 
-BY_EVENT: dict[str, Any] = {
+STEPS: dict[str, Any] = {
     "changes": lambda a, b: a.changes(Fix.tag),
     "moved": lambda a, b: a.moved(by=1.0, lat_deg=Fix.raw, lon_deg=Fix.raw),
     "fold": lambda a, b: a.fold(added, Total(at=cm.Instant(0), n=1)),
@@ -218,6 +132,13 @@ BY_EVENT: dict[str, Any] = {
     "counts": lambda a, b: a.window(cm.count_window(3)).agg(n=cm.collect(Fix.user)),
     "kept windows": lambda a, b: a.window(cm.tumble(5, keep=50)).agg(n=cm.count()),
     "texts": lambda a, b: a.window(cm.hop(20, 10)).agg(n=cm.collect(Fix.user)),
+    "largest": lambda a, b: a.window(cm.hop(20, 10)).top(2, by=Fix.user),
+    "an author's": lambda a, b: a.window(cm.hop(20, 10)).agg(n=Span()(Fix.place)),
+    "running": lambda a, b: a.state(n=cm.collect(Fix.user)),
+    "running, and more": lambda a, b: a.state(n=cm.count()).changes(),
+}
+"""Steps that keep the state of a key in its shard."""
+IN_ONE_PIECE: dict[str, Any] = {
     "zip": lambda a, b: a.zip(b, at=Fix.at, n=Fix.place),
     "combine": lambda a, b: a.combine(b, at=Fix.at, n=Fix.place),
     "latest": lambda a, b: a.join_latest(b, at=Fix.at, n=Fix.place),
@@ -225,17 +146,13 @@ BY_EVENT: dict[str, Any] = {
     "window join": lambda a, b: a.join(b, within=cm.tumble(5), at=Fix.at, n=Fix.place),
     "by arrival": lambda a, b: a.process(Timely(gap=20), order="arrival"),
     "clocks": lambda a, b: a.process(Busy(gap=20), order="arrival"),
-    "running, and more": lambda a, b: a.state(n=cm.count()).changes(),
 }
 
 
-@pytest.mark.parametrize("step", BY_EVENT)
-def test_what_is_in_one_piece_is_forgotten_too(step: str) -> None:
-    made = BY_EVENT[step]
-    bucket = Bucket(
-        graph_of(alone(lambda left, right: made(left.key_by(Fix.user), right.key_by(Fix.user)), left=Fix, right=Fix))
-    )
-    assert not bucket.is_sharded
+@pytest.mark.parametrize("step", STEPS | IN_ONE_PIECE)
+def test_who_is_forgotten_leaves_no_trace_in_any_step(step: str) -> None:
+    bucket = Bucket(users((STEPS | IN_ONE_PIECE)[step]))
+    assert bucket.is_sharded == (step in STEPS)
     people = ("ada", "bob")
     bucket.take([each for user in people for each in (fix(user, 3), promise(user, 4), fix(user, 5), fix(user, 6, 2))])
     bucket.running.take(Arrived(1, said=[(0, FORGET, "ada", "ada", True)]), {"0": 2}, bucket.store)
@@ -243,6 +160,63 @@ def test_what_is_in_one_piece_is_forgotten_too(step: str) -> None:
     assert b"ada" not in kept
     assert b"bob" in kept
     bucket.take([each for user in people for each in (fix(user, 13), promise(user, 20))])
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_batch_of_one_key_touches_its_shard_only(step: str) -> None:
+    bucket = filled(users(STEPS[step]))
+    state = sum(map(len, bucket.store.kept.values()))
+    bucket.take([fix("user-7", 30, 3), promise("user-7", 31)])
+    assert len(bucket.store.read) == 2
+    touched = sum(len(bucket.store.kept[number]) for number in bucket.store.written if number != BOOK)
+    assert touched < state / 10
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_what_a_step_remembers_of_a_key_can_be_looked_up(step: str) -> None:
+    bucket = Bucket(users(STEPS[step]))
+    bucket.take([each for user in ("ada", "bob") for each in (fix(user, 3, 1), promise(user, 4), fix(user, 5, 2))])
+    found = bucket.running.look_up(bucket.store, ("ada",))
+    assert [key for entries in found.values() for key, _ in entries] == [("ada",)] * (step.count("and") + 1)
+    msgspec.json.encode(found)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("seed", range(5))
+def test_state_that_was_kept_event_by_event_is_gone_on_from_or_refused(step: str, seed: int) -> None:
+    """From a book that holds what an engine of devices remembered, as each of these steps was once kept."""
+    drawn, draw = users(STEPS[step]), random.Random(seed)
+    entries = [each for each in history(draw, drawn, 160) if isinstance(each, Tick) or each.source.owner]
+    entries = [each for each in entries if isinstance(each, Tick) or each.source.device]
+    entries = [each for each in entries if not isinstance(each, Element | Progress) or each.step == STEP]
+    half = len(entries) // 2
+    bucket = Bucket(drawn)
+    by_event = EdgeEngine(bucket.stages.rest)
+    doors = [door for (origin, _), door in bucket.stages.entrances.items() if origin == STEP]
+    for entry in entries[:half]:
+        match entry:
+            case Element(_, at, source, row):
+                for door in doors:
+                    by_event.element(door, at, source, row)
+            case Progress(_, source, at):
+                for door in doors:
+                    by_event.progress(door, source, at)
+            case Presence(source, since):
+                by_event.presence(source, since)
+            case Tick(now):
+                by_event.tick(now)
+    shared = {"format": 1, "vectors": {}, "edge": by_event.snapshot()}
+    book = Book(shared=shared, is_sharded=False, shapes=shape.shapes(bucket.stages.rest))
+    bucket.store.put(BOOK, msgspec.msgpack.encode(book))
+    if step == "running, and more":  # which counts in columns
+        with pytest.raises(ProgramError, match="C333"):
+            bucket.take(entries[half:])
+        return
+    bucket.take(entries[half:])
+    before, after = evaluate(drawn, tuple(entries[:half])), evaluate(drawn, tuple(entries))
+    for port, found in bucket.outcome().results.items():
+        expected = after.results[port][len(before.results[port]) :]
+        assert close(tuple(each.row for each in found), tuple(each.row for each in expected))
 
 
 def test_the_state_of_a_key_can_be_looked_up() -> None:
@@ -296,14 +270,29 @@ def test_a_changed_process_goes_on_from_its_state_where_that_only_gained_or_lost
     assert result.row == ("ada", 8, 1)
 
 
+class Counted(cm.Record):
+    """A count so far."""
+
+    user: cm.Field[str | None] = cm.key(stamp="user")
+    at: cm.Field[cm.Instant] = cm.event_time()
+    n: cm.Field[int]
+
+
+class Idle(cm.Process[Counted, Total, More]):
+    """Gives nothing, and keeps nothing."""
+
+    def on_element(self, element: Counted, state: More, context: cm.Context) -> None:
+        context.forget()
+
+
 def test_state_moves_between_one_piece_and_shards_when_a_program_changes() -> None:
-    """With a step behind it that runs event by event, keys are no longer apart."""
+    """With a step behind it that takes elements as they arrive, keys are no longer apart."""
 
     def step(left: Any, right: Any) -> Any:
         return left.key_by(Fix.user).state(n=cm.count())
 
     def more(left: Any, right: Any) -> Any:
-        return step(left, right).changes()
+        return step(left, right).select(Counted).key_by(Counted.user).process(Idle(), order="arrival")
 
     alone_, together = (graph_of(alone(made, left=Fix, right=Fix)) for made in (step, more))
     first, second, third = Bucket(alone_), Bucket(together), Bucket(alone_)
@@ -318,7 +307,7 @@ def test_state_moves_between_one_piece_and_shards_when_a_program_changes() -> No
 
 
 def test_state_in_one_piece_cannot_be_looked_up() -> None:
-    bucket = Bucket(graph_of(alone(lambda left, right: left.key_by(Fix.user).changes(Fix.tag), left=Fix, right=Fix)))
+    bucket = Bucket(users(IN_ONE_PIECE["by arrival"]))
     bucket.take([fix("ada", 3)])
     with pytest.raises(ProgramError, match="C334"):
         bucket.running.look_up(bucket.store, ("ada",))

@@ -19,6 +19,8 @@ from catchment.program.nodes import FieldRef
 from catchment.program.types import Schema
 
 _LEAVING = (steps.Deliver, steps.Sink, steps.Subscribe)
+KEYED = (*steps.LATE_PORTS, steps.Changes, steps.Moved)
+"""Steps that keep something of each key."""
 STATELESS = (steps.Where, steps.Select, steps.Map, steps.Union, steps.KeyBy)
 
 
@@ -127,6 +129,13 @@ def routed(vertex: Vertex, number: int = 0) -> tuple[str, ...]:
     if number == 1:
         keys = getattr(vertex.step, "right_keys", keys)
     return _owner_of(vertex.schemas[0], keys) or tuple(keys)
+
+
+def stamp_of(graph: Graph, vertex: Vertex) -> str | None:
+    """Whose elements go to one bucket by a step's key, a "user"'s or a "device"'s; None where no gateway stamps it."""
+    name, port = vertex.inputs[0]
+    given, route = graph.vertex(name).schemas[port], routed(vertex)
+    return given.column(route[0]).stamp if len(route) == 1 else None
 
 
 def _wanted(graph: Graph, vertex: Vertex, number: int) -> tuple[str, ...] | None:

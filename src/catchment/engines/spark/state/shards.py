@@ -7,7 +7,7 @@ is read: the clock is told again. Where a part's steps do not allow that, all of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -15,7 +15,7 @@ import numpy as np
 
 from catchment.engines.spark.events import FORGET, PRESENCE, PROGRESS, TICK, Arrived
 from catchment.engines.spark.rows import Array
-from catchment.engines.spark.stages import Stages, routed
+from catchment.engines.spark.stages import KEYED, Stages, routed, stamp_of
 from catchment.engines.spark.state import shape
 from catchment.engines.spark.state.forgetting import Gone
 from catchment.engines.spark.state.pieces import NEVER_DUE, Pieces, ShardOf, shard_of_route, shards_of_rows
@@ -83,11 +83,9 @@ class Shards:
         self._keys = keys
         self._steps = engine.steps
         self.is_sharded = _is_sharded(stages, engine)
-        self._routes = {
-            vertex.id: [vertex.step.keys.index(name) for name in routed(vertex)]
-            for vertex in stages.rest.vertices
-            if vertex.id in engine.steps and isinstance(vertex.step, _KEYED)
-        }
+        keyed = [v for v in stages.rest.vertices if v.id in engine.steps and isinstance(v.step, KEYED)]
+        self._routes = {vertex.id: [vertex.step.keys.index(name) for name in routed(vertex)] for vertex in keyed}  # type: ignore[union-attr]
+        self._stamps = {vertex.id: stamp_of(stages.rest, vertex) for vertex in keyed}
         # Whoever changes what it is given changes a copy.
         self._blank = _ENCODER.encode({name: each.shared for name, each in self._split(lambda route: 0).items()})
         self._shapes = shape.shapes(stages.rest)
@@ -163,8 +161,7 @@ class Shards:
             zeros, never = np.zeros(shards, "<i8"), np.full(shards, NEVER_DUE, "<i8")
             book.shards, book.count, book.alarm, book.clock = shards, zeros.tobytes(), never.tobytes(), never.tobytes()
             self._held = {shard: self._held.get(shard) for shard in range(shards)}
-        # What is forgotten goes into a shard that is not kept.
-        numbers: dict[Row, int] = dict.fromkeys(self._forgotten(arrived), _FORGOTTEN)
+        numbers: dict[Row, int] = {}
 
         def shard_of(route: Row) -> int:
             number = numbers.get(route)
@@ -172,7 +169,7 @@ class Shards:
                 number = numbers[route] = shard_of_route(route, shards)
             return number
 
-        pieces = self._split(shard_of)
+        pieces = self._split(shard_of, _gone(arrived))
         book.shared = {name: each.shared for name, each in pieces.items()}
         count, alarm, clock = (np.frombuffer(data, "<i8").copy() for data in (book.count, book.alarm, book.clock))
         assert all(each.parts.keys() <= {*self._held, _FORGOTTEN} for each in pieces.values()), (
@@ -192,18 +189,15 @@ class Shards:
                 store.put(shard, state)
         book.count, book.alarm, book.clock = count.tobytes(), alarm.tobytes(), clock.tobytes()
 
-    def _forgotten(self, arrived: Arrived) -> set[Row]:
-        found: set[Row] = set()
-        for gone in _gone(arrived):
-            for step in self._steps.values():
+    def _split(self, shard_of: ShardOf, forgotten: Sequence[Gone] = ()) -> dict[str, Pieces]:
+        pieces = {}
+        for name, step in self._steps.items():
+            for gone in forgotten:
                 step.forget(gone.device)
-            name = gone.named(self._stages.heard_by)
-            if name is not None:
-                found.add((name,))
-        return found
-
-    def _split(self, shard_of: ShardOf) -> dict[str, Pieces]:
-        return {name: step.split(shard_of, self._routes.get(name, ())) for name, step in self._steps.items()}
+            # What is forgotten goes into a shard that is not kept.
+            names = {gone.named(self._stamps.get(name)) for gone in forgotten} - {None}
+            pieces[name] = step.split(_without(names, shard_of) if names else shard_of, self._routes.get(name, ()))
+        return pieces
 
     def _grown(self, book: Book) -> int:
         """How many shards there should be."""
@@ -238,6 +232,9 @@ class Shards:
             heard = [rows.sources[n] for rows in arrived.rows.values() for n in np.unique(rows.source).tolist()]
             owners |= {source[which] for source in heard}
             touched.append(np.array([shard_of((owner,)) for owner in owners], np.int64))
+        for gone in _gone(arrived):
+            names = {gone.named(stamp) for stamp in self._stamps.values()}
+            touched.append(np.array([shard_of((name,)) for name in names if name is not None], np.int64))
         ticks = [what[0] for _, kind, *what in arrived.said if kind == TICK]
         alarm, clock = np.frombuffer(book.alarm, "<i8"), np.frombuffer(book.clock, "<i8")
         touched.append(np.flatnonzero(alarm < book.limit))
@@ -247,8 +244,11 @@ class Shards:
 
 
 _FORGOTTEN = -2
-_KEYED = (steps.Processed, steps.Running, steps.Aggregated)
 _ENCODER = msgspec.msgpack.Encoder()
+
+
+def _without(names: set[str | None], shard_of: ShardOf) -> ShardOf:
+    return lambda route: _FORGOTTEN if route[0] in names else shard_of(route)
 
 
 def _gone(arrived: Arrived) -> list[Gone]:
@@ -265,8 +265,8 @@ def _is_sharded(stages: Stages, engine: VectorEngine) -> bool:
     """Whether keys are apart: all steps wait for their key's own sources only, or all for everyone's."""
     if not engine.is_whole:
         return False
-    keyed = [vertex.step for vertex in stages.rest.vertices if isinstance(vertex.step, _KEYED)]
-    if any(isinstance(step, steps.Processed) and step.order == "arrival" for step in keyed):
+    waiting = [vertex.step for vertex in stages.rest.vertices if isinstance(vertex.step, steps.LATE_PORTS)]
+    if any(isinstance(step, steps.Processed) and step.order == "arrival" for step in waiting):
         return False  # what is due of one key may be so at another's moment
-    own = [step.scope == "own" for step in keyed]
+    own = [step.scope == "own" for step in waiting]
     return all(own) and stages.heard_by is not None if any(own) else True

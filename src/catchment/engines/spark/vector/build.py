@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from catchment.engines.spark.vector.aggregates import vectorised
+from catchment.engines.spark.vector.as_they_come import VectorAsTheyCome
 from catchment.engines.spark.vector.flow import VectorStep
+from catchment.engines.spark.vector.in_order import VectorInOrder
+from catchment.engines.spark.vector.kept import VectorKept
 from catchment.engines.spark.vector.keys import NUMBERED
 from catchment.engines.spark.vector.process import VectorProcess
 from catchment.engines.spark.vector.running import VectorRunning
-from catchment.engines.spark.vector.stateless import VectorMap, VectorPassing, VectorSelect, VectorWhere
+from catchment.engines.spark.vector.stateless import (
+    VectorMap,
+    VectorPassing,
+    VectorSelect,
+    VectorSubscribe,
+    VectorWhere,
+)
 from catchment.engines.spark.vector.windows import VectorWindows
 from catchment.plan.graph import Vertex
 from catchment.program import steps
 from catchment.program.types import Schema
-from catchment.program.window import TimeWindow
+from catchment.program.window import CountWindow, TimeWindow
 
 
 def vector_step(vertex: Vertex, given: tuple[Schema, ...]) -> VectorStep | None:
@@ -34,15 +43,26 @@ def vector_step(vertex: Vertex, given: tuple[Schema, ...]) -> VectorStep | None:
             return VectorSelect(step, given[0])
         case steps.Map() as step:
             return VectorMap(step, given[0])
-        case steps.Running() as step if _keyed(step.keys, given[0]) and vectorised(step.aggregates, given[0]):
-            return VectorRunning(step, given[0])
-        case steps.Processed() as step if _keyed(step.keys, given[0]):
+        case steps.Subscribe() as step:
+            return VectorSubscribe(step, given[0])
+        case steps.Changes() | steps.Moved() as step:
+            return VectorKept(step, given[0])
+        case steps.Running() as step:
+            numbered = _numbered(step.keys, given[0]) and vectorised(step.aggregates, given[0])
+            return VectorRunning(step, given[0]) if numbered else VectorInOrder(step, given[0])
+        case steps.Fold() as step:
+            return VectorInOrder(step, given[0])
+        case steps.Processed() as step if _numbered(step.keys, given[0]):
             return VectorProcess(step, given[0])
         case steps.Aggregated(window=TimeWindow() as window) as step if not window.closing.keep:
-            if _keyed(step.keys, given[0]) and vectorised(step.aggregates, given[0]):
-                return VectorWindows(step, given[0])
+            numbered = _numbered(step.keys, given[0]) and vectorised(step.aggregates, given[0])
+            return VectorWindows(step, given[0]) if numbered else VectorAsTheyCome(step, given[0])
+        case steps.Aggregated(window=CountWindow()) | steps.TopK(window=CountWindow()) as step:
+            return VectorInOrder(step, given[0])
+        case steps.Aggregated() | steps.TopK() as step:
+            return VectorAsTheyCome(step, given[0])
     return None
 
 
-def _keyed(keys: tuple[str, ...], given: Schema) -> bool:
+def _numbered(keys: tuple[str, ...], given: Schema) -> bool:
     return all(given.column(key).type in NUMBERED for key in keys)

@@ -94,8 +94,12 @@ class VectorEngine:
     def restore(self, saved: dict[str, Any]) -> None:
         """Remember that; what the graph has gained since begins anew, and what it has lost is forgotten."""
         blank = self.blank
+        by_event = (saved["edge"] or {"states": {}})["states"]
         for name, state in _fitted(blank["vectors"], saved["vectors"]).items():
-            self._steps[name].restore(state)
+            if name in by_event:
+                self._steps[name].adopt(by_event[name])
+            else:
+                self._steps[name].restore(state)
         if self._edge is not None:
             edge = saved["edge"] or blank["edge"]
             named = {part: _fitted(blank["edge"][part], edge[part]) for part in ("states", "time_context")}

@@ -9,13 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from catchment.engines.spark.rows import Array, Rows
 from catchment.engines.spark.state.forgetting import Gone
 from catchment.engines.spark.state.pieces import Pieces, ShardOf
+from catchment.errors import ProgramError
 from catchment.program.types import Row, Schema
 
 Control: TypeAlias = tuple[Any, ...]
@@ -66,6 +67,18 @@ class VectorStep(ABC):
 
     def restore(self, saved: Any) -> None:  # noqa: B027  most steps remember nothing
         """Remember that."""
+
+    adopts: ClassVar[bool] = False
+    """Whether it can go on from what the step's operator remembered, which takes event by event."""
+
+    def adopt(self, state: dict[str, Any]) -> None:
+        """Remember that."""
+        raise ProgramError(
+            "C333",
+            "the program cannot go on from the state that is here",
+            why=f"{self.name} kept its state event by event, and keeps it in columns now",
+            fix="give the step another name, or run the program in a new --data directory",
+        )
 
     def split(self, shard_of: ShardOf, route: Sequence[int]) -> Pieces:
         """What the step remembers, by shard. `route` says which fields of its key decide that."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from catchment.engines.spark.events import TICK
 from catchment.engines.spark.vector.flow import TOLD_AGAIN, Control
 from catchment.engines.spark.vector.release import Released
+from catchment.engines.spark.vector.told import Told
 from catchment.engines.spark.vector.waiting import LEAST
 from catchment.errors import ProgramError
 from catchment.operators.contract import NOWHERE, Port, Quarantine
@@ -40,25 +41,13 @@ class When(NamedTuple):
     """Which of those it is that followed at once: a timer may be set for what has passed."""
 
 
-class _Time:
-    """The clock and the watermarks as they were at the event that is being processed."""
-
-    def __init__(self) -> None:
-        self.marks: dict[Group, int] = {}
-        self.read: int | None = None
-
-    def now(self, port: int = 0) -> int | None:
-        """The latest tick."""
-        return self.read
-
-
 class Keyed(Processed):
     """The operator. What it gives is in `made`: when it happened, the place of that, its time, source and row."""
 
     def __init__(self, step: steps.Processed, given: Schema, quarantine: Quarantine) -> None:
         super().__init__(step, given)
         self.connect((Port(self._give, NOWHERE.progress, NOWHERE.presence, NOWHERE.tick), NOWHERE), quarantine)
-        self.time = _Time()
+        self.time = Told()
         self.tracker: Any = self.time
         self.process: Process[Any, Any, Any] = self._kind(**step.parameters)
         self.state_type = self._kind.state_type

@@ -99,6 +99,25 @@ class VectorMap(VectorStep):
         return (Flow(made, flow.controls),)
 
 
+class VectorSubscribe(VectorStep):
+    """Tell a declared function of each element."""
+
+    def __init__(self, step: steps.Subscribe, given: Schema) -> None:
+        function = declared(step.function)
+        self._of = function.annotations[0].of
+        self._body = calling(function.body)
+
+    def run(self, flow: Flow) -> tuple[Flow, ...]:
+        reasons: dict[int, str] = {}
+        for number, row in enumerate(flow.rows.objects()):
+            try:
+                self._body(self._of(row))
+            except RowError as error:
+                reasons[number] = error.reason
+        good = self.fail(flow.rows, reasons)
+        return (flow if good is None else Flow(flow.rows.take(good), flow.controls),)
+
+
 def times(rows: Rows, position: int | None, otherwise: Array) -> Array:
     """When computed elements happen: what their record says, or else."""
     if position is None:
