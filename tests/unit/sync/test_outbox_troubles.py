@@ -193,6 +193,26 @@ class TestDamage:
         assert [(run.epoch, run.rows()) for run in drain(outbox)] == [(before, [(1, 1), (2, 2)])]
         outbox.close()
 
+    @pytest.mark.parametrize("table", ["epoch", "stream", "schema", "stamp", "channel"])
+    def test_a_page_that_reads_as_if_it_held_nothing_is_not_believed(
+        self, table: str, whole: bytes, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "outbox.db"
+        path.write_bytes(whole)
+        with closing(sqlite3.connect(path)) as source:
+            (page_bytes,) = source.execute("PRAGMA page_size").fetchone()
+            roots = dict(source.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table'").fetchall())
+        body = bytearray(whole)
+        # Its first byte, which says what kind of page it is, survives; of the elements nothing does.
+        for name, start in ((table, 1), ("entry", 0)):
+            at = (roots[name] - 1) * page_bytes
+            body[at + start : at + page_bytes] = bytes(page_bytes - start)
+        path.write_bytes(body)
+        outbox = Outbox.open(path, fresh_nonce=lambda: b"after it")
+        assert outbox.salvaged is not None
+        assert (outbox.salvaged.entries, outbox.salvaged.missing) == (0, None)
+        outbox.close()
+
     @given(damage=st.data())
     @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_what_can_be_read_is_kept_and_the_rest_shows_as_a_gap(

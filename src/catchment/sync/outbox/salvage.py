@@ -68,10 +68,18 @@ def _copy(source: sqlite3.Connection, into: sqlite3.Connection, table: str, key:
     whole = _read(source, table, None)
     if whole is not None:
         _insert(into, table, whole)
-        return True
+        return _is_intact(source, table)
     for order in (key, ", ".join(f"{column} DESC" for column in key.split(", "))):
         _insert(into, table, _read(source, table, order) or [])
     return False
+
+
+def _is_intact(source: sqlite3.Connection, table: str) -> bool:
+    """Whether the table's pages fit together: one that was overwritten with zeros may read as if it held no rows."""
+    try:
+        return source.execute(f"PRAGMA quick_check({table})").fetchall() == [("ok",)]
+    except sqlite3.DatabaseError:
+        return False
 
 
 def _read(source: sqlite3.Connection, table: str, order: str | None) -> list[tuple[Any, ...]] | None:
