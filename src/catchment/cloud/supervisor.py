@@ -142,8 +142,12 @@ class Supervisor:
             fence(self._options.data, self._plan.program, held.generation)
             gateway = self._gateway(ending)
             self._say("starting", held.generation, queries)
+            # The gateway starts meanwhile, and takes what devices send before Spark is there.
             spark = self._session()
             ending.callback(_quietly, spark.stop)
+            if gateway is not None:
+                # A predecessor's gateway may still be letting go of the port.
+                gateway.wait_ready(patience_s=PREDECESSOR_S)
             parts = [part for part in self._plan.at(CLOUD) if part.inputs or (is_read(part) and gateway is not None)]
             queries += [self._query(spark, part, held.generation) for part in parts]
             ending.callback(self._stop, queries)
@@ -190,14 +194,13 @@ class Supervisor:
                 raise SparkDiedError(str(error)) from error
 
     def _gateway(self, ending: contextlib.ExitStack) -> GatewayProcess | None:
-        """Ready for devices, which get the plan from it."""
+        """Started, with the plan that devices get from it."""
         if self._options.log is not None:
             return None
         open_plans(self._options.data).publish(self._plan.program, document.write(self._plan))
         gateway = GatewayProcess(self._options.data, self._options.host, self._options.port, self._options.gateway)
         ending.callback(gateway.stop)
-        # A predecessor's gateway may still be letting go of the port.
-        gateway.wait_ready(patience_s=PREDECESSOR_S)
+        gateway.start()
         return gateway
 
     @property

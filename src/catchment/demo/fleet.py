@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +109,8 @@ class Loop:
             if phone is not None:
                 self._things.put(lambda phone=phone: self._joined(phone))  # type: ignore[misc]
 
-    def _cast(self) -> list[Cast]:
-        """The recordings of this process's devices, written, and how each is played."""
+    def _cast(self) -> Iterator[Cast]:
+        """How each device of this process is played, one after the other as its recordings are written."""
         playing = self._told.mobility
         load_program(self._told.program)  # its folder is where the mobility model is
         model: Any = __import__(playing.module)
@@ -125,10 +125,8 @@ class Loop:
             days=playing.days,
             rests=playing.rests,
         )
-        return [
-            Cast(*self._told.devices[number], sensors)
-            for number, (_, _, sensors) in zip(sorted(self._told.devices), made, strict=True)
-        ]
+        for number, (_, _, sensors) in zip(sorted(self._told.devices), made, strict=True):
+            yield Cast(*self._told.devices[number], sensors)
 
     def _joined(self, phone: Phone) -> None:
         self._phones[phone.name] = phone
