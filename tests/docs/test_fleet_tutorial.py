@@ -33,7 +33,6 @@ def test_the_page_runs_from_its_first_command_to_its_last(tmp_path: Path) -> Non
     lines = commands(text)
     lines[1:1] = [f"cat > {name} <<'END'\n{body}END" for name, body in FILE.findall(text)]
     said = tmp_path / "said"
-    # In a file: a shell's own command line must not be what `pkill --full` finds.
     script = tmp_path / "page.sh"
     marked = "set -euo pipefail\n" + "\n".join(f"{line}\ndate +'# {n} is done at %T'" for n, line in enumerate(lines))
     script.write_text(marked)

@@ -15,10 +15,12 @@ Delay(results=2, appended_ms=Spread(p50=2000, p95=4000, p99=4000), received_ms=S
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -183,13 +185,10 @@ def _spread(batches: Iterable[tuple[int, int, tuple[int, ...]]]) -> Spread | Non
 
 
 def _at(aged: list[tuple[int, float]], share: float) -> int:
-    due = share * sum([weight for _, weight in aged])
-    below = 0.0
-    for age_us, weight in aged:
-        below += weight
-        if below >= due:
-            return max(0, age_us // 1000)
-    return max(0, aged[-1][0] // 1000)
+    # Both sides are added up alike: from 3.12 on, Python's own sum of floats is rounded in another way.
+    below = list(accumulate([weight for _, weight in aged]))
+    place = bisect_left(below, share * below[-1])
+    return max(0, aged[min(place, len(aged) - 1)][0] // 1000)
 
 
 def _sql(text: str, name: str) -> Any:

@@ -7,6 +7,7 @@ it; no Python code is needed to read one. The format is described in docs/refere
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import msgspec
@@ -68,7 +69,12 @@ def read(document: bytes | str) -> Plan:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of the document, made from the same data types that read it."""
-    return msgspec.json.schema(Plan)
+    schema = msgspec.json.schema(Plan)
+    for definition in schema["$defs"].values():
+        if "description" in definition:
+            # From 3.13 on, Python takes the indentation out of docstrings itself.
+            definition["description"] = inspect.cleandoc(definition["description"])
+    return schema
 
 
 def _consistent(plan: Plan) -> None:

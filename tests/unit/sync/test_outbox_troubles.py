@@ -213,6 +213,16 @@ class TestDamage:
         assert (outbox.salvaged.entries, outbox.salvaged.missing) == (0, None)
         outbox.close()
 
+    @pytest.mark.parametrize("rotted", [b"\x17\xa5\x17\xa5", b"\xff\xff\xff\xff"])
+    def test_a_format_that_nobody_will_write_has_rotted(self, rotted: bytes, whole: bytes, tmp_path: Path) -> None:
+        path = tmp_path / "outbox.db"
+        path.write_bytes(whole[:60] + rotted + whole[64:])
+        outbox = Outbox.open(path, fresh_nonce=lambda: b"after it")
+        assert outbox.health is Health.WORKING
+        assert outbox.salvaged is not None
+        assert (outbox.salvaged.entries, outbox.salvaged.missing) == (3000, 0)
+        outbox.close()
+
     @given(damage=st.data())
     @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_what_can_be_read_is_kept_and_the_rest_shows_as_a_gap(

@@ -22,6 +22,8 @@ from catchment.sync.outbox.mending import finish, sync_directory
 _PACKER = msgspec.msgpack.Encoder()
 FORMAT = 1
 """The layout of the tables. A file of a later one is not touched."""
+FORMATS_MAX = 1000
+"""No version will have come so far: a number beyond it has rotted."""
 
 
 class Health(StrEnum):
@@ -267,6 +269,8 @@ def _opened(connect: Connect, disk_bytes_max: int | None) -> sqlite3.Connection:
         # One process owns the file: a second start is refused here, and WAL needs no shared memory.
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         (found,) = connection.execute("PRAGMA user_version").fetchone()
+        if not 0 <= found <= FORMATS_MAX:
+            raise damaged(f"it says that its format is {found}")
         if found > FORMAT:
             raise OutboxError(
                 "S434",
