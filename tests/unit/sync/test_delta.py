@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from catchment.errors import PeerError, ProgramError
 from catchment.program.resolution import scale, unscale
-from catchment.program.types import FLOAT, INSTANT, INT, STR, Column, ListType, Row, Schema
+from catchment.program.types import BOOL, FLOAT, INSTANT, INT, STR, Column, ListType, Row, Schema
 from catchment.sync.codecs import codec
 from catchment.sync.codecs.arrow import arrow_array, arrow_schema
 from catchment.sync.codecs.delta import STEPS_MAX, DeltaCodec
@@ -220,3 +220,29 @@ def test_no_frame_at_all_has_columns_of_nothing(case: tuple[Schema, list[Row]]) 
     schema, _ = case
     read = read_frames(schema, [])
     assert [len(column.values) for column in read.columns] == [0] * len(schema.fields)
+
+
+@given(stepped_frames(), st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_some_columns_are_what_they_are_among_all(
+    case: tuple[Schema, list[tuple[str, list[Row]]]], data: st.DataObject
+) -> None:
+    schema, frames = case
+    payloads = [(name, codec(name).encode(schema, rows)) for name, rows in frames]
+    wanted = data.draw(st.sets(st.sampled_from(schema.names)))
+    whole, some = read_frames(schema, payloads), read_frames(schema, payloads, wanted=wanted)
+    assert some.counts.tolist() == whole.counts.tolist()
+    picked = [column for name, column in zip(schema.names, whole.columns, strict=True) if name in wanted]
+    assert same([column.objects() for column in some.columns], [column.objects() for column in picked])
+
+
+def test_what_stands_in_a_column_that_nobody_wants_is_not_looked_at() -> None:
+    schema = Schema("S", (Column("sure", BOOL), Column("n", INT), Column("name", STR)))
+    payload = bytearray(DELTA.encode(schema, [(True, 5, "ada")]))
+    payload[payload.index(b"ada")] = 0xFF  # no text
+    with pytest.raises(PeerError, match="S425"):
+        read_frames(schema, [("delta", bytes(payload))])
+    (n,) = read_frames(schema, [("delta", bytes(payload))], wanted={"n"}).columns
+    assert n.objects() == [5]
+    with pytest.raises(PeerError, match="S425"):  # where it ends is still known
+        read_frames(schema, [("delta", bytes(payload) + b"x")], wanted={"n"})

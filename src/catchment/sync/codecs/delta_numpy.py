@@ -1,8 +1,8 @@
 """`delta` payloads straight to numpy columns, many frames at a time: the cloud's way to read what devices wrote.
 
 Promises: the same values as `DeltaCodec.decode`, or the same refusal; the work per element is a handful of vector
-operations, whatever the number of frames. Knows the bytes of `delta`; other codecs' rows are turned into columns one by
-one. Imports numpy, so nothing on a device imports this.
+operations, whatever the number of frames. Columns that nobody wants are stepped over, whatever stands in them. Knows
+the bytes of `delta`; other codecs' rows are turned into columns one by one. Imports numpy, so nothing on a device does.
 
 >>> from catchment.program.types import Column as Field, FLOAT, INSTANT
 >>> from catchment.sync.codecs.delta import DeltaCodec
@@ -11,11 +11,13 @@ one. Imports numpy, so nothing on a device imports this.
 >>> frames = read_frames(fix, [("delta", payload) for payload in payloads])
 >>> frames.counts.tolist(), frames.columns[0].values.tolist(), frames.columns[1].values.tolist()
 ([2, 1], [5, 6, 9], [0.1, 0.2, 0.3])
+>>> [column.values.tolist() for column in read_frames(fix, [("delta", payloads[0])], wanted={"lat_deg"}).columns]
+[[0.1, 0.2]]
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,22 +82,24 @@ class Frames:
     counts: Array
     """Rows of each frame."""
     columns: list[Column]
-    """One for each field of the schema."""
+    """One for each field of the schema that is wanted, in its order."""
 
 
-def read_frames(schema: Schema, frames: Sequence[tuple[str, bytes]]) -> Frames:
-    """The columns of frames, each given as its codec's name and its payload."""
+def read_frames(schema: Schema, frames: Sequence[tuple[str, bytes]], *, wanted: Container[str] | None = None) -> Frames:
+    """The columns of frames, each given as its codec's name and its payload: of all fields, or of those `wanted`."""
     parsed: list[_Frame] = []
     plans = plans_of(schema)
+    takes = [wanted is None or field.name in wanted for field in schema.fields]
+    read = [plan for plan, taken in zip(plans, takes, strict=True) if taken]
     try:
         for name, payload in frames:
             bare, _, packing = name.partition("/")
             if bare == "delta":
-                parsed.append(_parse(plans, compression(packing).decompress(payload) if packing else payload))
+                parsed.append(_parse(plans, takes, compression(packing).decompress(payload) if packing else payload))
             else:
                 # Rounding to steps is delta's own: other codecs' values pass through it untouched, as escapes or bits.
-                parsed.append(_from_rows(schema, codec(name).decode(schema, payload)))
-        columns = [_column(plan, parsed, place) for place, plan in enumerate(plans)]
+                parsed.append(_from_rows(schema, takes, codec(name).decode(schema, payload)))
+        columns = [_column(plan, parsed, place) for place, plan in enumerate(read)]
     except (MalformedError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise unreadable(schema, error) from None
     return Frames(np.array([frame.count for frame in parsed], np.int64), columns)
@@ -139,16 +143,17 @@ _FITS = {
 }
 
 
-def _parse(plans: Sequence[Plan], data: bytes) -> _Frame:
+def _parse(plans: Sequence[Plan], takes: Sequence[bool], data: bytes) -> _Frame:
     reader = Reader(data)
     count = read_count(reader)
-    pieces = [_piece(plan, reader, count) for plan in plans]
+    pieces = [_piece(plan, reader, count, taken) for plan, taken in zip(plans, takes, strict=True)]
     if reader.at != len(data):
         raise MalformedError(f"{len(data) - reader.at} bytes are left over")
-    return _Frame(count, data, pieces)
+    return _Frame(count, data, [piece for piece, taken in zip(pieces, takes, strict=True) if taken])
 
 
-def _piece(plan: Plan, reader: Reader, count: int) -> _Piece:
+def _piece(plan: Plan, reader: Reader, count: int, taken: bool) -> _Piece:
+    """The next column of a frame; of one that is not taken, only where it ends."""
     first = reader.byte()
     kind = first & ~HAS_NULLS
     if kind not in _FITS[plan.scalar] or (kind == STEPS and plan.step is None):
@@ -162,9 +167,10 @@ def _piece(plan: Plan, reader: Reader, count: int) -> _Piece:
         used = int.from_bytes(piece.bitmap, "little") & ((1 << count) - 1)
         piece.count = used.bit_count()
     if kind in (DICTIONARY, OBJECTS):
-        piece.words = plan.decoder.decode(reader.take(reader.varint()))
+        words = reader.take(reader.varint())
+        piece.words = plan.decoder.decode(words) if taken else None
         if kind == OBJECTS:
-            if len(piece.words or ()) != piece.count:
+            if taken and len(piece.words or ()) != piece.count:
                 raise MalformedError(f"{len(piece.words or ())} values where {piece.count} are announced")
             return piece
     elif kind == NOTHING:
@@ -179,10 +185,12 @@ def _piece(plan: Plan, reader: Reader, count: int) -> _Piece:
     return piece
 
 
-def _from_rows(schema: Schema, rows: Sequence[tuple[Any, ...]]) -> _Frame:
-    """Rows of another codec: every column as a list of objects."""
+def _from_rows(schema: Schema, takes: Sequence[bool], rows: Sequence[tuple[Any, ...]]) -> _Frame:
+    """Rows of another codec: every column that is taken as a list of objects."""
     pieces = []
     for place, field in enumerate(schema.fields):
+        if not takes[place]:
+            continue
         values = [row[place] for row in rows]
         bitmap = None
         if field.nullable and None in values:
