@@ -7,6 +7,7 @@ records the range of each batch before it runs, a replay of a batch reads the sa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING
@@ -60,7 +61,10 @@ def results(spark: SparkSession, plan: Plan, part: Part, log: str, options: dict
     packets = _read(spark, plan, part)
     if part.inputs:
         spark.dataSource.register(PacedLog)
-        entries = spark.readStream.format(PacedLog.name()).option("path", log).options(**options).load()
+        # Programs share a log: what is of no stream that this part reads need not become a row.
+        read = json.dumps([f"{plan.program}/{name}" for name in part.inputs])
+        source = spark.readStream.format(PacedLog.name()).option("path", log).option("streams", read)
+        entries = source.options(**options).load()
         packets.insert(0, observe_uploads(entries).mapInArrow(_spread(shipped, part.name), PACKETS))
     bucket = Bucket(partial(_running, shipped, part.name))
     arriving = reduce(lambda one, other: one.union(other), packets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -56,6 +57,28 @@ def test_arrow_says_what_the_plain_reader_says(log: LogKit) -> None:
         for row, (_, entry) in zip(rows, plain, strict=True):
             for name in ("kind", "payload", *block.STRINGS, *block.NUMBERS):
                 assert row[name] == getattr(entry, name), name
+
+
+@given(st.lists(st.sampled_from(["peir/fixes", "peir/steps", "walks/fixes", ""]), min_size=1, max_size=30))
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_uploads_of_streams_that_are_not_read_cost_no_row(
+    tmp_path_factory: pytest.TempPathFactory, to: list[str]
+) -> None:
+    log = LogKit(tmp_path_factory.mktemp("log") / "log")
+    writer = log.writer(limits=SMALL)
+    for n, stream in enumerate(to):
+        if stream:
+            kind = Kind.PROMISE if n % 5 == 4 else Kind.DATA
+            writer.append([msgspec.structs.replace(upload(n), stream=stream, kind=kind)], now_us=0)
+        else:
+            writer.append([tick(now=n, reached={"peir/steps": Reached(5, 6)})], now_us=0)
+    reader = LogReader(log.disk)
+    read = {"peir/fixes", "walks/fixes"}
+    found = [row for batch in read_arrow(reader, 0, 0, streams=read, batch_bytes=900) for row in batch.to_pylist()]
+    kept = [entry for entry in reader.read(0, 0) if entry[1].kind == Kind.TICK or entry[1].stream in read]
+    assert [(row["offset"], row["kind"], row["payload"]) for row in found] == [
+        (offset, entry.kind, entry.payload) for offset, entry in kept
+    ]
 
 
 def test_an_empty_range_has_no_batches(log: LogKit) -> None:

@@ -4,15 +4,18 @@ A block's rows are fixed-width and its strings are listed once, so a batch is ma
 per block and per distinct string. Text columns are dictionaries; numbers and payloads are copied once, to stand side
 by side. pyarrow and numpy are imported on the first call, because the gateway itself has no use for them.
 
+Who reads some streams only says which: uploads of others are left out here, by what their header says, and cost no row.
+
 Columns: `offset`, then the fields of `Entry` in its order; instants stay whole microseconds, and `NO_INSTANT` where
 there is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any
 
+from catchment.gateway.log.entry import Kind
 from catchment.gateway.log.files import block
 from catchment.gateway.log.files.reader import LogReader
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 16 << 20
 """A batch is closed once it holds this much; a single block may be larger."""
+_OF_A_STREAM = (Kind.DATA, Kind.PROMISE)
 
 
 def schema() -> pa.Schema:
@@ -40,9 +44,18 @@ def schema() -> pa.Schema:
 
 
 def read_arrow(
-    log: LogReader, partition: int, start: int, end: int | None = None, *, batch_bytes: int = BATCH_BYTES
+    log: LogReader,
+    partition: int,
+    start: int,
+    end: int | None = None,
+    *,
+    batch_bytes: int = BATCH_BYTES,
+    streams: Set[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Entries whose offset lies in [start, end), as record batches; all that is durable by default."""
+    """Entries whose offset lies in [start, end), as record batches; all that is durable by default.
+
+    Given `streams`, data and promises of any other are left out. What is of no stream, such as a tick, is there.
+    """
     limit = log.end(partition) if end is None else end
     held: list[block.Parts] = []
     held_bytes = 0
@@ -50,13 +63,13 @@ def read_arrow(
         held.append(parts)
         held_bytes += parts.header.length
         if held_bytes >= batch_bytes:
-            yield _batch(held, start, limit)
+            yield _batch(held, start, limit, streams)
             held, held_bytes = [], 0
     if held:
-        yield _batch(held, start, limit)
+        yield _batch(held, start, limit, streams)
 
 
-def _batch(held: list[block.Parts], start: int, limit: int) -> pa.RecordBatch:
+def _batch(held: list[block.Parts], start: int, limit: int, streams: Set[str] | None) -> pa.RecordBatch:
     import numpy as np
     import pyarrow as pa
 
@@ -90,6 +103,8 @@ def _batch(held: list[block.Parts], start: int, limit: int) -> pa.RecordBatch:
     columns += [pa.DictionaryArray.from_arrays(number[base + rows[name]], dictionary) for name in block.STRINGS]
     columns += [pa.array(rows[name]) for name in block.NUMBERS]
     batch = pa.RecordBatch.from_arrays([*columns, payload], schema=schema())
-    if offsets[0] >= start and offsets[-1] < limit:
-        return batch
-    return batch.filter(pa.array((offsets >= start) & (offsets < limit)))
+    kept = (offsets >= start) & (offsets < limit)
+    if streams is not None:
+        of_another = np.array([word not in streams for word in words], np.bool_)
+        kept &= ~(np.isin(rows["kind"], _OF_A_STREAM) & of_another[number[base + rows["stream"]]])
+    return batch if kept.all() else batch.filter(pa.array(kept))
