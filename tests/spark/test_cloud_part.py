@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from catchment.gateway.log.files.partition import Limits, Partition
 from catchment.gateway.stores import open_downlink
 from catchment.plan import document
 from catchment.plan.physical import Plan
+from catchment.program.types import Schema
 from catchment.sync.codecs.codec import codec
 from tests.thread.program import Total, thread
 
@@ -39,16 +41,20 @@ class Log:
     def __init__(self, root: Path, plan: Plan) -> None:
         self.path = str(root)
         self._plan = plan
-        disk = LocalDisk(root)
-        layout.create(disk, partitions=1)
-        salts = itertools.count(1)
-        limits = Limits(reserve_bytes=0)
-        self._writer = Partition(disk, 0, holder="w", address="", now_us=0, salt=lambda: next(salts), limits=limits)
+        self._disk = LocalDisk(root)
+        layout.create(self._disk, partitions=1)
+        self._salts = itertools.count(1)
         self._first: Counter[str] = Counter()
+        self.reopen()
 
-    def upload(self, user: str, *rows: tuple[Any, ...]) -> None:
+    def reopen(self) -> None:
+        """Write on, after another has written."""
+        salt, limits = partial(next, self._salts), Limits(reserve_bytes=0)
+        self._writer = Partition(self._disk, 0, holder="w", address="", now_us=0, salt=salt, limits=limits)
+
+    def upload(self, user: str, *rows: tuple[Any, ...], written: Schema | None = None) -> None:
         stream = self._plan.syncs[0]
-        schema = self._plan.schemas[stream.schema]
+        schema = written or self._plan.schemas[stream.schema]
         entry = Entry(
             kind=Kind.DATA,
             device=f"{user}-1",

@@ -98,8 +98,7 @@ class Intake:
         """The elements of uploads of one stream, all written with one schema."""
 
         def refuse(upload: _Upload, reason: str) -> None:
-            about = ("device", "stream", "epoch", "first", "count")
-            what = {name: columns[name][upload.entry] for name in about}
+            what = {name: columns[name][upload.entry] for name in KEPT}
             arrived.refused.append((upload.place, stream, reason, what))
 
         schema = self._streams[stream][1]
@@ -199,6 +198,11 @@ def _timed(rows: Rows, schema: Schema, shift: Array) -> Rows:
     return rows
 
 
+KEPT = (
+    *("device", "user", "stream", "schema", "codec", "epoch", "first", "count"),
+    *("shift_us", "base_us", "payload"),
+)
+"""What is kept of an upload that cannot be read: all that it takes to read it once it can be."""
 _READ = (
     *("kind", "device", "user", "stream", "schema", "codec", "epoch", "first", "count"),
     *("shift_us", "base_us", "promise_us", "received_us", "payload"),

@@ -1,16 +1,17 @@
 """Rows that could not be computed, given to the program again: once it has been changed so that it can.
 
 A quarantined row is traced back from the step that failed to the stream that it came by, and appended to the log as one
-more element of a device of the same user, under its own time: it is computed as any element that comes late is. A row
-is re-driven once, whatever is killed when: what is about to be appended is noted first, and what was appended is found
-in the log again. Only while the program does not run, for a partition of the log has one writer.
+more element of a device of the same user, under its own time: it is computed as any element that comes late is. An
+upload that could not be read at all is appended as it came, once the program knows its schema. Each is re-driven once,
+whatever is killed when: what is about to be appended is noted first, and what was appended is found in the log again.
+Only while the program does not run, for a partition of the log has one writer.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 import msgspec
 
 from catchment.cloud.remembered import plan_of
+from catchment.errors import CatchmentError
 from catchment.gateway.log.entry import Entry, Kind
 from catchment.gateway.log.files import layout
 from catchment.gateway.log.files.disk import LocalDisk
@@ -46,14 +48,26 @@ class Failed:
     given: Any
 
 
+class _Upload(msgspec.Struct, frozen=True):
+    """An upload as it came: what the log's source had of it."""
+
+    schema: str
+    codec: str
+    count: int
+    shift_us: int
+    base_us: int
+    payload: bytes
+
+
 class _Element(msgspec.Struct, frozen=True):
-    """What is appended for a row."""
+    """What is appended for a row, or for an upload that was kept whole."""
 
     place: str
     stream: str
     user: str
     device: str
-    row: list[Any]
+    row: list[Any] = []
+    upload: _Upload | None = None
 
 
 class _Pending(msgspec.Struct, frozen=True):
@@ -149,9 +163,7 @@ def _append(data: Path, plan: Plan, writers: Sequence[Partition], pending: _Pend
 
 
 def _entry(plan: Plan, marks: Marks, name: str, number: int, element: _Element, now_us: int) -> Entry:
-    stream = plan.sync(element.stream)
-    schema = plan.schemas[stream.schema]
-    row = tuple(element.row)
+    upload = element.upload or _upload_of(plan, element, now_us)
     known = _mark(marks, element.device, f"{plan.program}/{element.stream}")
     newest = known.epochs[-1] if known is not None and known.epochs else None
     return Entry(
@@ -159,23 +171,34 @@ def _entry(plan: Plan, marks: Marks, name: str, number: int, element: _Element, 
         device=element.device,
         user=element.user,
         stream=f"{plan.program}/{element.stream}",
-        schema=schema.fingerprint,
-        codec=CODEC,
+        schema=upload.schema,
+        codec=upload.codec,
         session=name,
         # It accounts for none of the device's own numbers: those stay as they are.
         epoch_counter=newest.counter if newest else 0,
         epoch_nonce=newest.nonce if newest else 0,
         upto=newest.upto if newest else 0,
         first=number,
-        count=1,
-        base_us=row[schema.position(schema.event_time)] if schema.event_time else now_us,
+        count=upload.count,
+        shift_us=upload.shift_us,
+        base_us=upload.base_us,
         received_us=now_us,
-        payload=codec(CODEC).encode(schema, [row]),
+        payload=upload.payload,
     )
+
+
+def _upload_of(plan: Plan, element: _Element, now_us: int) -> _Upload:
+    """One row, as an upload of it."""
+    schema = plan.schemas[plan.sync(element.stream).schema]
+    row = tuple(element.row)
+    base_us = row[schema.position(schema.event_time)] if schema.event_time else now_us
+    return _Upload(schema.fingerprint, CODEC, 1, 0, base_us, codec(CODEC).encode(schema, [row]))
 
 
 def _element(plan: Plan, writers: Sequence[Partition], row: Failed) -> _Element | str:
     """The element that led to a row, or why there is none."""
+    if isinstance(row.given, Mapping) and "payload" in row.given:
+        return _whole(plan, row)
     part = next((p for p in plan.at(CLOUD) if any(v.id == row.step for v in p.vertices)), None)
     if part is None:
         return f"{row.step} is no step of the program as it is now: what was refused as it came is not a row of it"
@@ -198,10 +221,31 @@ def _element(plan: Plan, writers: Sequence[Partition], row: Failed) -> _Element 
     return _Element(row.place, stream.name, user, device, values)
 
 
+def _whole(plan: Plan, row: Failed) -> _Element | str:
+    """An upload that was kept as it came, if the program can read it by now."""
+    upload = msgspec.convert(row.given, _Upload)
+    stream = next((sync for sync in plan.syncs if f"{plan.program}/{sync.name}" == row.step), None)
+    if stream is None:
+        return f"{row.step} is not a stream that devices send"
+    written, wanted = plan.schemas.get(upload.schema), plan.schemas[stream.schema]
+    if written is None:
+        return f"schema {upload.schema} is not one that the program knows as it is now"
+    reason = wanted.difference(written)
+    if reason is not None:
+        return f"it was written with schema {upload.schema}, and {reason}"
+    try:
+        codec(upload.codec).decode(written, upload.payload)
+    except CatchmentError as error:
+        return str(error)
+    return _Element(row.place, stream.name, row.given["user"], row.given["device"], upload=upload)
+
+
 def _traced(plan: Plan, part: Part, step: str, given: Any) -> tuple[SyncStream, list[Any]] | str:
     """The stream that a row of a step came by, and its element there."""
     graph = plan.graph(part)
     vertex = graph.vertex(step)
+    if isinstance(vertex.step, steps.External):
+        return f"{step} is read from outside: put right what is there, and it is read again"
     if isinstance(vertex.step, steps.LATE_PORTS) or len(vertex.inputs) != 1:
         return f"{step} keeps state or has several inputs: what else led to this row is not in quarantine"
     source, port = vertex.inputs[0]
