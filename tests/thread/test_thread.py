@@ -85,7 +85,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield running
 
 
-def test_executors_and_workers_of_a_cluster_are_killed_and_the_sum_is_still_right(
+def test_executors_and_workers_of_a_cluster_are_killed_or_leave_and_the_sum_is_still_right(
     tmp_path: Path, cluster: Cluster
 ) -> None:
     cloud = Cloud(tmp_path / "cloud", "--master", cluster.url).start()
@@ -98,6 +98,10 @@ def test_executors_and_workers_of_a_cluster_are_killed_and_the_sum_is_still_righ
         cluster.workers[1].kill()
         total.grows()
         cluster.add_worker()
+        total.grows()
+        cluster.workers[0].leave()
+        wait_until(lambda: not cluster.workers[0].executors(), SPARK_S)
+        assert cluster.workers[2].executors(), "what it did goes on there"
         total.comes()
         assert device.stop() == 0, device.said()
     finally:

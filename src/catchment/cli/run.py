@@ -30,6 +30,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", type=Path, metavar="PEM", help="the certificate's private key")
     parser.add_argument("--address", metavar="URL", help="at which devices reach the gateway (default: host and port)")
     parser.add_argument("--master", default="local[*]", help="Spark's master; local[*] needs nothing else")
+    parser.add_argument(
+        "--executors",
+        type=_executors,
+        metavar="LEAST:MOST",
+        help="on a standalone cluster: so many executors, by how much there is to do (default: all that it has)",
+    )
     parser.add_argument("--trigger-ms", type=int, default=100, help="the shortest time between two batches")
     parser.add_argument("--standby", action="store_true", help="wait while another runs the program, and take over")
     parser.add_argument(
@@ -44,6 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run until interrupted; then stop cleanly."""
+    from catchment.cloud.cluster import elastic
     from catchment.cloud.supervisor import Options
 
     said = {"--certificate": arguments.certificate, "--key": arguments.key, "--address": arguments.address}
@@ -57,8 +64,21 @@ def run(arguments: argparse.Namespace) -> int:
         gateway=[word for name, value in said.items() if value is not None for word in (name, str(value))],
         standby=arguments.standby,
         silent_s=arguments.take_over_after,
+        spark=elastic(*arguments.executors) if arguments.executors else {},
     )
     return supervise(arguments.program, options)
+
+
+def _executors(text: str) -> tuple[int, int]:
+    """Two numbers, the first from 1 and not above the second.
+
+    >>> _executors("1:4")
+    (1, 4)
+    """
+    least, _, most = text.partition(":")
+    if not (least.isdigit() and most.isdigit() and 1 <= int(least) <= int(most)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not LEAST:MOST, such as 1:4")
+    return int(least), int(most)
 
 
 def supervise(program: str, options: Options) -> int:

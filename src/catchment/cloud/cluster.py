@@ -44,6 +44,15 @@ def graceful() -> dict[str, str]:
     }
 
 
+def for_master(master: str) -> dict[str, str]:
+    """Settings of a session by its master: on a standalone cluster, workers may leave in good order.
+
+    >>> for_master("local[*]"), for_master("spark://host:7077") == graceful()
+    ({}, True)
+    """
+    return graceful() if master.startswith("spark://") else {}
+
+
 def elastic(least: int, most: int, *, idle_s: int = 20) -> dict[str, str]:
     """Settings of a session: so many executors, by how many tasks wait; one that has nothing to do goes."""
     return {

@@ -29,6 +29,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from catchment.cloud import lease, query, status
 from catchment.cloud.checkpoint import RANGE, mend
 from catchment.cloud.children import GatewayProcess
+from catchment.cloud.cluster import for_master
 from catchment.cloud.flow import COPY, OPTION, PAUSE
 from catchment.cloud.keeping import Keeping, keeping_of
 from catchment.cloud.latency import Latency
@@ -181,7 +182,8 @@ class Supervisor:
     def _session(self) -> SparkSession:
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         name, options = f"catchment {self._plan.program}", self._options
-        spark = start_session(name, options.master, options.spark, quick=options.quick)
+        settings = {**for_master(options.master), **options.spark}
+        spark = start_session(name, options.master, settings, quick=options.quick)
         for number, handler in handlers.items():  # Spark takes SIGINT for itself
             signal.signal(number, handler)
         return spark
