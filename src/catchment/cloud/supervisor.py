@@ -35,6 +35,7 @@ from catchment.cloud.keeping import Keeping, keeping_of
 from catchment.cloud.latency import Latency
 from catchment.cloud.publish import Publisher, Store
 from catchment.cloud.quarantine import trim
+from catchment.cloud.said import overheard, reason
 from catchment.cloud.sinks.downlink import DownlinkSink
 from catchment.cloud.sinks.quarantine import QuarantineSink
 from catchment.cloud.sources.checks import check_read, is_read
@@ -183,7 +184,8 @@ class Supervisor:
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         name, options = f"catchment {self._plan.program}", self._options
         settings = {**for_master(options.master), **options.spark}
-        spark = start_session(name, options.master, settings, quick=options.quick)
+        with overheard():
+            spark = start_session(name, options.master, settings, quick=options.quick)
         for number, handler in handlers.items():  # Spark takes SIGINT for itself
             signal.signal(number, handler)
         return spark
@@ -290,7 +292,7 @@ class Supervisor:
         now = time.monotonic()
         if one.running is not None:
             error = one.running.exception()
-            one.trouble = str(error).splitlines()[0] if error is not None else "ended"
+            one.trouble = reason(str(error)) if error is not None else "ended"
             one.running = None
             one.failures += 1
             self._restarts += 1
