@@ -2,65 +2,36 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from catchment.cli import main
-from catchment.cloud.tables import open_table
-from catchment.errors import ProgramError
 from tests.thread.cloud import SPARK_S
-from tests.thread.processes import CATCHMENT, wait_until
+from tests.thread.keeping import Keeping
+from tests.thread.processes import wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.spark]
 START_S = 2 * SPARK_S  # a session, and the first batch that is not empty
 PROGRAM = Path(__file__).with_name("beats.py")
 
 
-class Beating:
-    """The program, in a directory of its own."""
+class Beating(Keeping):
+    """The program of beats, and what its function was told."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.notes = folder / "notes"
-        self.notes.mkdir()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._notes = folder / "notes"
+        self._notes.mkdir()
+        super().__init__(folder, PROGRAM, {"CATCHMENT_TEST_NOTES": str(self._notes)})
 
-    def start(self) -> None:
-        words = [*CATCHMENT, "run", str(PROGRAM), "--data", "data", "--port", str(self.port), "--quick"]
-        environment = {**os.environ, "CATCHMENT_TEST_NOTES": str(self.notes)}
-        with (self.folder / "journal").open("ab") as journal:
-            self._process = subprocess.Popen(words, cwd=self.folder, env=environment, stdout=journal, stderr=journal)
-
-    def kill(self) -> None:
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
-
-    def stop(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(SPARK_S) == 0, (self.folder / "journal").read_text()[-3000:]
-
-    def kept(self) -> list[int]:
-        """What the files hold, by their list."""
-        try:
-            numbers: list[int] = open_table(self.folder / "kept").rows()["number"].to_pylist()
-        except ProgramError:
-            return []
-        return sorted(numbers)
+    def numbers(self) -> list[int]:
+        """What the files hold."""
+        return sorted(row["number"] for row in self.kept())
 
     def noted(self) -> list[int]:
         """What the function was told, each mark once."""
-        return sorted(int(line) for path in self.notes.iterdir() for line in path.read_text().splitlines())
+        return sorted(int(line) for path in self._notes.iterdir() for line in path.read_text().splitlines())
 
 
 @pytest.fixture
@@ -82,5 +53,6 @@ def test_kill_9_and_each_result_is_kept_once(
     assert main(["status", "--data", str(tmp_path / "data")]) == 0
     assert "parquet_beaten/sink: " in capsys.readouterr().out
     beating.stop()
-    for numbers in (beating.kept(), beating.noted()):
+    assert "Python worker" not in beating.said(), "what says nothing is left out of its journal"
+    for numbers in (beating.numbers(), beating.noted()):
         assert numbers == list(range(len(numbers)))

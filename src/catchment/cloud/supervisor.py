@@ -39,6 +39,7 @@ from catchment.cloud.said import overheard, reason
 from catchment.cloud.sinks.downlink import DownlinkSink
 from catchment.cloud.sinks.quarantine import QuarantineSink
 from catchment.cloud.sources.checks import check_read, is_read
+from catchment.cloud.sources.session import with_sources
 from catchment.cloud.upgrade import Forms, upgrade
 from catchment.engines.spark.session import start_session
 from catchment.errors import ProgramError
@@ -183,7 +184,7 @@ class Supervisor:
     def _session(self) -> SparkSession:
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         name, options = f"catchment {self._plan.program}", self._options
-        settings = {**for_master(options.master), **options.spark}
+        settings = with_sources(self._plan, {**for_master(options.master), **options.spark})
         with overheard():
             spark = start_session(name, options.master, settings, quick=options.quick)
         for number, handler in handlers.items():  # Spark takes SIGINT for itself

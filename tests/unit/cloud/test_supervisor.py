@@ -49,7 +49,7 @@ def test_a_source_that_cannot_be_run_is_refused_before_anything_starts() -> None
 
     @walks.stream(at=cm.CLOUD)
     def bought(cloud: cm.CloudSite) -> cm.Stream[Fix]:
-        return cloud.read(Fix, "kafka", topic="fixes")
+        return cloud.read(Fix, "postgres", table="fixes")
 
     with pytest.raises(ProgramError, match="E036"):
         check_runs(cm.build(walks))

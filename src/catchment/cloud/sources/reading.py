@@ -1,9 +1,10 @@
 """What Spark reads itself, as packets for buckets: the same operators take it as what comes from the log.
 
 Spark records what each batch reads, and reads the same again after a failure. Rows are put in an order that depends on
-what is read alone: files by a number made of their names, and the rows of a file as they lie in it; so a batch that
-runs again on another number of cores gives the same. What was read promises, when its batch ends, that nothing older
-than its newest element comes any more, but for `late`. To a program it is one device without an owner.
+what is read alone: files, and partitions of topics, by a number made of their names, and the rows of each as they lie
+in it; so a batch that runs again on another number of cores gives the same. What was read promises, when its batch
+ends, that nothing older than its newest element comes any more, but for `late`. To a program it is one device without
+an owner.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from zlib import crc32
 
 import numpy as np
 
-from catchment.cloud.sources.checks import FILES, FORMATS
+from catchment.cloud.sources import kafka
+from catchment.cloud.sources.checks import FILES, FORMATS, KAFKA
 from catchment.engines.spark.events import Arrived
 from catchment.engines.spark.front import Front
 from catchment.engines.spark.rows import Array, Column, Rows
@@ -38,10 +40,12 @@ _FROM = ("_file", "_block")
 
 
 def rows_of(spark: SparkSession, vertex: Vertex) -> DataFrame:
-    """The fields of a source's record as engines hold them, and which file each row is of."""
+    """The fields of a source's record as engines hold them, or messages, and which file or partition each row is of."""
     step = vertex.step
     assert isinstance(step, steps.External)
     said, record = step.options, step.record
+    if step.connector == KAFKA:
+        return kafka.read(spark, vertex)
     if step.connector == FILES:
         columns = ", ".join(f"`{c.name}` {_spark_type(c.type)}" for c in record.fields)
         reader = spark.readStream.schema(columns).format(said.get("format", FORMATS[0]))
@@ -70,12 +74,13 @@ def packets_of(
 
     def spread(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         known = front()
+        messages = kafka.Messages(record, step.options) if step.connector == KAFKA else None
         parts: dict[tuple[str, int], int] = {}
         newest: int | None = None
         for batch in batches:
             for part, rows in _runs(batch):
                 turn = parts[part] = parts.get(part, -1) + 1
-                arrived = _arrived(rows, record, vertex.id, source)
+                arrived = messages(rows, vertex.id, source) if messages else _arrived(rows, record, vertex.id, source)
                 found = arrived.rows[vertex.id].at
                 if len(found):
                     newest = max(int(found.max()), newest if newest is not None else int(found[0]))
