@@ -16,8 +16,8 @@ from tests.thread.processes import wait_until
 pytestmark = [
     pytest.mark.process,
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:kafka"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:importlib"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:kafka.*"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:importlib.*"),
 ]
 PROGRAM = Path(__file__).with_name("sales.py")
 SHOPS = (b"corner", b"mill")
