@@ -88,7 +88,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 def test_executors_and_workers_of_a_cluster_are_killed_or_leave_and_the_sum_is_still_right(
     tmp_path: Path, cluster: Cluster
 ) -> None:
-    cloud = Cloud(tmp_path / "cloud", "--master", cluster.url).start()
+    cloud = Cloud(tmp_path / "cloud", "--master", cluster.url, "--executors", "2:2").start()
     try:
         device, total = sending(tmp_path, cloud)
         total.grows()
