@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import catchment as cm
-from catchment.cloud.query import outputs_of
+from catchment.cloud.leaving import outputs_of
 from catchment.engines.spark.stages import cut
 from catchment.program_file import load_program
 from catchment.testing import History, run

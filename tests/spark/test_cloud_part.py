@@ -86,7 +86,8 @@ def test_totals_are_right_whatever_the_batches(
 ) -> None:
     from pyspark.sql.classic.dataframe import DataFrame
 
-    from catchment.cloud.query import results, stages_of
+    from catchment.cloud.leaving import stages_of
+    from catchment.cloud.query import results
 
     collected: set[tuple[str, ...]] = set()
 

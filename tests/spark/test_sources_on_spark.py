@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import catchment as cm
+from catchment.cloud.leaving import kept_by
 from catchment.cloud.materialised import Materialised, read
 from catchment.cloud.publish import Publisher
-from catchment.cloud.query import kept_by, results
+from catchment.cloud.query import results
 from catchment.cloud.sinks.quarantine import QuarantineSink
 from catchment.cloud.supervisor import check_runs
 from catchment.plan.physical import Plan

@@ -21,11 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import ReadLimit
-from pyspark.sql.types import StructType
 
-from catchment.gateway.log.spark import BYTES_PER_BATCH, LogSource, LogStream
+from catchment.gateway.log.spark import BYTES_PER_BATCH, LogStream
 
 OPTION = "batch_target_ms"
 """The option of the source that says how long a batch should last; without it, batches are bounded by bytes alone."""
@@ -173,30 +171,28 @@ class Admission:
             self._given = (end, taken, end != ends, self._clock_s())
 
 
-class PacedLog(LogSource):
-    """The log, and of it as much per batch as is computed in good time."""
+class PacedStream(LogStream):
+    """The log, and of it as much per batch as is computed in good time, where `OPTION` says what that is.
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """The reader of a query."""
-        options = dict(self.options)
-        return _PacedStream(options) if OPTION in options else LogStream(options)
-
-
-class _PacedStream(LogStream):
-    """Asked by Spark in one process for as long as the query runs, which is where the measurements are kept."""
+    Asked by Spark in one process for as long as the query runs, which is where the measurements are kept.
+    """
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         self._pause = Path(options[PAUSE]) if PAUSE in options else None
         self._copy = Path(options[COPY]) if COPY in options else None
-        self._admission = Admission(Pace(int(options[OPTION]) / 1000, most_bytes=self.bytes_max))
+        self._admission = None
+        if OPTION in options:
+            self._admission = Admission(Pace(int(options[OPTION]) / 1000, most_bytes=self.bytes_max))
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         if self._pause is not None and self._pause.exists():
             return start
-        self.bytes_max = self._admission.asked(start)
+        if self._admission is not None:
+            self.bytes_max = self._admission.asked(start)
         end = super().latestOffset(start, limit)
-        self._admission.gave(start, end, self.reportLatestOffset())
+        if self._admission is not None:
+            self._admission.gave(start, end, self.reportLatestOffset())
         if self._copy is not None and end != start:
             fresh = self._copy.with_suffix(".tmp")
             fresh.write_text(json.dumps([start, end]))

@@ -6,8 +6,8 @@ Spark's report of a finished batch brings both, with the instant at which its si
 reaches the driver. Knows Spark's reports; which query they are of is the supervisor's business.
 
 >>> latency = Latency()
->>> latency.add(Batch(number=1, done_us=9_000_000, uploads=4, given={"totals": 2},
-...     appended_us=(5_000_000, 7_000_000, 8_000_000), received_us=(8_000_000, 8_500_000, 8_900_000)))
+>>> latency.add(Batch(number=1, done_us=9_000_000, given={"totals": 2},
+...     samples=(Sample(4, (5_000_000, 7_000_000, 8_000_000), (8_000_000, 8_500_000, 8_900_000)),)))
 >>> latency.outputs()["totals"]
 Delay(results=2, appended_ms=Spread(p50=2000, p95=4000, p99=4000), received_ms=Spread(p50=500, p95=1000, p99=1000))
 """
@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from catchment.cloud.flow import Standing, standing
-from catchment.gateway.log.entry import NO_INSTANT, Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 UPLOADS, RESULTS = "catchment_uploads", "catchment_results"
 BATCHES_KEPT = 300
 """Percentiles are of so many batches that gave something: minutes under load, longer where little happens."""
-_SHARES = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
+SHARES = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -58,16 +57,22 @@ class Delay(msgspec.Struct, frozen=True):
     received_ms: Spread | None
 
 
+class Sample(msgspec.Struct, frozen=True, array_like=True):
+    """Uploads of a stretch of the log: how many, and their instants at each of `SHARES`."""
+
+    uploads: int
+    appended_us: tuple[int, ...]
+    received_us: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Batch:
-    """A finished batch: how many uploads, the instants of a sample of them, and how many results of each output."""
+    """A finished batch: samples of its uploads, and how many results each output had."""
 
     number: int
     done_us: int
-    uploads: int
     given: dict[str, int]
-    appended_us: tuple[int, ...]
-    received_us: tuple[int, ...]
+    samples: tuple[Sample, ...]
 
 
 class Latency:
@@ -93,7 +98,7 @@ class Latency:
         """One more batch."""
         for output, count in batch.given.items():
             self._results[output] = self._results.get(output, 0) + count
-            if count and batch.uploads:
+            if count and batch.samples:
                 self._batches.setdefault(output, deque(maxlen=BATCHES_KEPT)).append(batch)
 
     def outputs(self) -> dict[str, Delay]:
@@ -101,8 +106,8 @@ class Latency:
         return {
             output: Delay(
                 self._results[output],
-                _spread((batch.done_us, batch.uploads, batch.appended_us) for batch in batches),
-                _spread((batch.done_us, batch.uploads, batch.received_us) for batch in batches),
+                _spread(_aged(batches, "appended_us")),
+                _spread(_aged(batches, "received_us")),
             )
             for output, batches in self._batches.items()
         }
@@ -110,25 +115,13 @@ class Latency:
     def newest(self) -> dict[str, Spread]:
         """Of each output, how long the uploads of its latest batch took: what it is like at the moment."""
         latest = {output: batches[-1] for output, batches in self._batches.items()}
-        found = {
-            output: _spread([(batch.done_us, batch.uploads, batch.received_us)]) for output, batch in latest.items()
-        }
+        found = {output: _spread(_aged([batch], "received_us")) for output, batch in latest.items()}
         return {output: spread for output, spread in found.items() if spread is not None}
 
 
-def observe_uploads(entries: DataFrame) -> DataFrame:
-    """The log's entries, with the spread of their instants gathered in passing."""
-    shares = ", ".join(map(str, _SHARES))
-    data = f"kind = {Kind.DATA:d} AND count > 0"
-    return entries.observe(
-        UPLOADS,
-        _sql(f"count_if({data})", "uploads"),
-        _sql(f"percentile_approx(if({data}, received_us, NULL), array({shares}), 1000)", "received_us"),
-        _sql(
-            f"percentile_approx(if({data} AND base_us > {NO_INSTANT + 1}, base_us, NULL), array({shares}), 1000)",
-            "appended_us",
-        ),
-    )
+def observe_uploads(packets: DataFrame) -> DataFrame:
+    """Packets from the log, whose samples are gathered in passing."""
+    return packets.observe(UPLOADS, _sql("collect_list(sample)", "samples")).drop("sample")
 
 
 def observe_results(results: DataFrame, outputs: Sequence[str]) -> DataFrame:
@@ -155,10 +148,8 @@ def batch_of(report: dict[str, Any]) -> Batch | None:
     return Batch(
         number=report["batchId"],
         done_us=round(started.timestamp() * 1e6) + lasted_ms * 1000,
-        uploads=uploads["uploads"],
         given={name: count or 0 for name, count in given.items()},
-        appended_us=tuple(uploads.get("appended_us") or ()),
-        received_us=tuple(uploads.get("received_us") or ()),
+        samples=tuple(msgspec.json.decode(sample, type=Sample) for sample in uploads["samples"] or ()),
     )
 
 
@@ -172,12 +163,17 @@ def _fresh(query: StreamingQuery, seen: str) -> Iterator[dict[str, Any]]:
         yield json.loads(reports[place].json())
 
 
-def _spread(batches: Iterable[tuple[int, int, tuple[int, ...]]]) -> Spread | None:
-    aged = [
-        (done_us - instant_us, uploads / len(instants_us))
-        for done_us, uploads, instants_us in batches
-        for instant_us in instants_us
+def _aged(batches: Iterable[Batch], which: str) -> list[tuple[int, float]]:
+    """How old each instant was in the end, and for how many uploads it stands."""
+    return [
+        (batch.done_us - instant_us, sample.uploads / len(getattr(sample, which)))
+        for batch in batches
+        for sample in batch.samples
+        for instant_us in getattr(sample, which)
     ]
+
+
+def _spread(aged: list[tuple[int, float]]) -> Spread | None:
     if not aged:
         return None
     aged.sort()

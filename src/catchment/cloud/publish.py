@@ -16,6 +16,7 @@ import msgspec
 from catchment.cloud import materialised
 from catchment.cloud.materialised import Materialised, Written
 from catchment.engines.spark.results import Results
+from catchment.engines.spark.workers import settle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,6 +102,7 @@ def _task(
             ],
             names=["output", "count", "file"],
         )
+        settle()
 
     return task
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from catchment.cloud.query import outputs_of
+from catchment.cloud.leaving import outputs_of
 from catchment.engines.spark.stages import Stages, cut
 from catchment.engines.spark.state.lookup import look_up
 from catchment.errors import ProgramError

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from catchment.cloud.query import outputs_of
+from catchment.cloud.leaving import outputs_of
 from catchment.engines.spark.stages import STATELESS, Stages, cut
 from catchment.engines.spark.vector.engine import VectorEngine
 from catchment.errors import ProgramError

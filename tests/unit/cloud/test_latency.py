@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def report(number: int, given: dict[str, int | None], *, uploads: int = 10, age_
         "durationMs": {"triggerExecution": 550, "commitOffsets": 50},
         "sources": [],
         "observedMetrics": {
-            "catchment_uploads": {"uploads": uploads, "received_us": received, "appended_us": None},
+            "catchment_uploads": {"samples": [json.dumps([uploads, [], received])]},
             "catchment_results": given,
         },
     }
@@ -50,6 +51,12 @@ def test_delays_are_of_outputs_that_gave_something() -> None:
 def test_batches_weigh_as_much_as_they_took() -> None:
     found = delays(report(0, {"t": 1}, uploads=10_000), report(1, {"t": 1}, uploads=1, age_ms=60_000))
     assert found["t"].received_ms == Spread(p50=650, p95=700, p99=700)
+
+
+def test_stretches_of_a_batch_weigh_as_much_as_they_held() -> None:
+    one = report(0, {"t": 1}, uploads=10_000)
+    one["observedMetrics"]["catchment_uploads"]["samples"].append(json.dumps([1, [], [-60_000_000] * 11]))
+    assert delays(one)["t"].received_ms == Spread(p50=650, p95=700, p99=700)
 
 
 def test_a_report_of_nothing_is_no_batch() -> None:

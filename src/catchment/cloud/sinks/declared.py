@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from catchment.cloud.query import kept_by
+from catchment.cloud.leaving import kept_by
 from catchment.cloud.sinks.callback import CallbackSink
 from catchment.cloud.sinks.parquet.sink import ParquetSink
 from catchment.cloud.sinks.postgres.sink import PostgresSink

@@ -9,7 +9,7 @@ an owner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ import numpy as np
 
 from catchment.cloud.sources import kafka
 from catchment.cloud.sources.checks import FILES, FORMATS, KAFKA
+from catchment.engines.spark.buckets import table_of
 from catchment.engines.spark.events import Arrived
 from catchment.engines.spark.front import Front
 from catchment.engines.spark.rows import Array, Column, Rows
@@ -85,10 +86,10 @@ def packets_of(
                 if len(found):
                     newest = max(int(found.max()), newest if newest is not None else int(found[0]))
                 place = (crc32(f"{part[0]}#{part[1]}".encode()) << 24) | turn
-                yield _packets(known.spread(arrived), PARTITIONS_FROM + number, place)
+                yield table_of(known.spread(arrived), PARTITIONS_FROM + number, place)
         if newest is not None:
             promised = known.promise(vertex.id, source, newest - late_us)
-            yield _packets(promised, PROMISES, newest)
+            yield table_of(promised, PROMISES, newest)
 
     return spread
 
@@ -137,21 +138,6 @@ def _column(array: pa.Array, kind: DataType) -> Column:
     values: Array = array.fill_null(False if kind == BOOL else 0).to_numpy(zero_copy_only=False)
     wanted = np.bool_ if kind == BOOL else np.float64 if kind == FLOAT else np.int64
     return Column(values.astype(wanted), valid)
-
-
-def _packets(packets: Iterator[tuple[int, bytes]], partition: int, offset: int) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    found: Sequence[tuple[int, bytes]] = list(packets)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([bucket for bucket, _ in found], pa.int32()),
-            pa.array([partition] * len(found), pa.int32()),
-            pa.array([offset] * len(found), pa.int64()),
-            pa.array([packet for _, packet in found], pa.binary()),
-        ],
-        names=["bucket", "partition", "offset", "packet"],
-    )
 
 
 def _spark_type(kind: DataType) -> str:

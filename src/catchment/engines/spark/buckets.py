@@ -7,7 +7,7 @@ ticks, so neither the bounds of a batch nor the clock of an executor can change 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -19,10 +19,12 @@ from catchment.engines.spark.front import entering
 from catchment.engines.spark.stages import Stages
 from catchment.engines.spark.state.shards import BOOK, KEYS_OF_A_SHARD, Book, Shards, Store
 from catchment.engines.spark.vector.engine import VectorEngine
+from catchment.engines.spark.workers import settle
 from catchment.errors import ProgramError
 from catchment.program import steps
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.streaming.stateful_processor import MapState
 
 BUCKETS = 16
@@ -36,13 +38,33 @@ QUARANTINE = "quarantine"
 """The output that failures leave by: packets of [step, reason, row]."""
 
 
+def table_of(packets: Iterable[tuple[int, bytes]], partition: int, offset: int) -> pa.RecordBatch:
+    """Packets that come from that place, as `PACKETS` has them."""
+    import pyarrow as pa
+
+    found = list(packets)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([bucket for bucket, _ in found], pa.int32()),
+            pa.array([partition] * len(found), pa.int32()),
+            pa.array([offset] * len(found), pa.int64()),
+            pa.array([packet for _, packet in found], pa.binary()),
+        ],
+        names=["bucket", "partition", "offset", "packet"],
+    )
+
+
 Result: TypeAlias = tuple[str, int, int, bytes]
 
 
 class Running:
     """The engine of a bucket, which takes batch after batch, of this bucket or another, from what each has stored."""
 
-    def __init__(self, stages: Stages, keys_of_a_shard: int = KEYS_OF_A_SHARD) -> None:
+    def __init__(
+        self, stages: Stages, keys_of_a_shard: int = KEYS_OF_A_SHARD, opens: Callable[[Arrived], Arrived] | None = None
+    ) -> None:
+        """`opens` makes elements and promises of uploads that come as they are."""
+        self._opens = opens
         self._outputs = (*stages.outputs, QUARANTINE)
         self._engine = VectorEngine(stages.rest, stages.outputs)
         self._sources = {v.id: v.schemas[0] for v in stages.rest.vertices if isinstance(v.step, steps.SOURCES)}
@@ -62,6 +84,9 @@ class Running:
         saved = store.get(BOOK)
         book = Book() if saved is None else _BOOK.decode(saved)
         book.upto.update(reached)
+        if arrived.uploads is not None:
+            assert self._opens is not None, "uploads are opened by whom this was made for"
+            arrived = Arrived.together(arrived, self._opens(arrived))
         told = self._shards.restore(store, book, arrived)
         flows = entering(arrived, self._sources)
         for flow in flows.values():
@@ -139,6 +164,7 @@ class Bucket(StatefulProcessor):
 
     def close(self) -> None:
         """Spark's call at the end."""
+        settle()
 
 
 _ENCODER = msgspec.msgpack.Encoder()

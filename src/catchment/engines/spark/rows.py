@@ -91,7 +91,7 @@ class Rows:
             "source": codes.astype(np.int32).tobytes(),
             "sources": [self.sources[code] for code in used.tolist()],
             "place": self.place.tobytes() if places else None,
-            "columns": [_plain(column) for column in self.columns],
+            "columns": [plain_column(column) for column in self.columns],
         }
 
     @classmethod
@@ -109,7 +109,7 @@ class Rows:
             np.frombuffer(saved["source"], np.int32).astype(np.int64),
             np.arange(len(at), dtype=np.int64) if place is None else np.frombuffer(place, np.int64),
             [Source(*source) for source in saved["sources"]],
-            [_column(column) for column in saved["columns"]],
+            [column_from_plain(column) for column in saved["columns"]],
         )
 
     @classmethod
@@ -190,7 +190,8 @@ def _validity(column: Column) -> Array:
     return np.ones(len(column.values), np.bool_) if column.valid is None else column.valid
 
 
-def _plain(column: Column) -> list[Any]:
+def plain_column(column: Column) -> list[Any]:
+    """A column as plain data, with the words that it uses."""
     valid = None if column.valid is None else np.packbits(column.valid).tobytes()
     if column.words is None:
         return [column.values.dtype.str, column.values.tobytes(), valid, None]
@@ -199,7 +200,8 @@ def _plain(column: Column) -> list[Any]:
     return ["<i4", codes.astype("<i4").tobytes(), valid, words]
 
 
-def _column(saved: list[Any]) -> Column:
+def column_from_plain(saved: list[Any]) -> Column:
+    """What `plain_column` gave."""
     dtype, data, valid, words = saved
     values: Array = np.frombuffer(data, dtype)
     if words is not None:

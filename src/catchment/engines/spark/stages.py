@@ -21,6 +21,7 @@ from catchment.program.types import Schema
 _LEAVING = (steps.Deliver, steps.Sink, steps.Subscribe)
 KEYED = (*steps.LATE_PORTS, steps.Changes, steps.Moved)
 """Steps that keep something of each key."""
+USER, DEVICE, SOURCE, ONE = "user", "device", "source", "one"
 STATELESS = (steps.Where, steps.Select, steps.Map, steps.Union, steps.KeyBy)
 
 
@@ -41,6 +42,10 @@ class Stages:
     routes: dict[str, tuple[str, ...] | None]
     entrances: dict[tuple[str, str], str]
     outputs: dict[str, Port]
+    ways: dict[str, str] | None = None
+    """What the gateway wrote beside an upload decides the bucket of all its elements, by source step of the front:
+    `USER`, `DEVICE`, `SOURCE` where nothing keeps state, `ONE` where all are in one bucket. None, where the bucket of
+    an element is not known before it is decoded."""
     heard_by: str | None = None
     """Whose progress and presence a bucket needs: those of its own users ("user") or devices ("device"), where each
     step waits for its key's own sources only; None: everyone's."""
@@ -86,6 +91,7 @@ def cut(graph: Graph, outputs: dict[str, Port]) -> Stages:
             routes[arrival] = None
         found[output] = (frontier[(name, port)], 0) if name in front else (name, port)
     _check_alike(rest)
+    ways = _ways(graph, [*arrivals, *moved], frontier, routes, entrances)
     return Stages(
         front=msgspec.structs.replace(graph, vertices=tuple(v for v in graph.vertices if v.id in front), loops=()),
         rest=msgspec.structs.replace(graph, vertices=(*arrivals, *moved)),
@@ -93,8 +99,39 @@ def cut(graph: Graph, outputs: dict[str, Port]) -> Stages:
         routes=routes,
         entrances=entrances,
         outputs=found,
+        ways=ways,
         heard_by=_heard_by(rest),
     )
+
+
+def _ways(
+    graph: Graph,
+    rest: list[Vertex],
+    frontier: dict[Port, str],
+    routes: dict[str, tuple[str, ...] | None],
+    entrances: dict[tuple[str, str], str],
+) -> dict[str, str] | None:
+    schemas = {vertex.id: vertex.schemas[0] for vertex in rest}
+    mapped: set[str] = set()
+    for vertex in graph.vertices:
+        # What an author's function returns may name anyone.
+        if isinstance(vertex.step, steps.Map) or any(name in mapped for name, _ in vertex.inputs):
+            mapped.add(vertex.id)
+    ends = {arrival: name for (name, _), arrival in frontier.items()}
+    ways: dict[str, str] = {}
+    for origin, arrival in entrances:
+        route = routes[arrival]
+        if route is None:
+            way = SOURCE
+        elif not route:
+            way = ONE
+        else:
+            way = schemas[arrival].column(route[0]).stamp or ""
+            if not way or len(route) > 1 or ends[arrival] in mapped:
+                return None
+        if ways.setdefault(origin, way) != way:
+            return None
+    return ways
 
 
 def _heard_by(rest: list[Vertex]) -> str | None:

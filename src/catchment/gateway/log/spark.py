@@ -3,13 +3,11 @@
 A batch of the query reads [start, end) of each partition, and reads the same again after a failure: offsets are byte
 positions in a log that never changes. Where the end is takes one page to learn, so idle triggers cost nothing.
 Options: `path` of the log; `bytes_per_batch`, over all partitions; `from`, "earliest", "latest" or an offset;
-`reader`, the name under which what a query has finished is confirmed, so that retention may delete it; `streams`, a
-JSON list of those whose uploads are read, where not all of them are.
+`reader`, the name under which what a query has finished is confirmed, so that retention may delete it.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -79,9 +77,6 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The bound on the next batch."""
         self._from = options.get("from", "earliest")
         self._name = options.get("reader")
-        self._streams: frozenset[str] | None = (
-            frozenset(json.loads(options["streams"])) if "streams" in options else None
-        )
         self._log: LogReader | None = None
         self._until: dict[str, int] | None = None
         self._confirmed: dict[str, int] = {}
@@ -131,7 +126,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         number, start, end = partition.value
-        return _batches(open_log(self._path), number, start, end, self._streams)
+        return _batches(open_log(self._path), number, start, end)
 
     def _confirm(self, start: dict[str, int]) -> None:
         """Spark asks from where it has finished. Of a log that falls silent, all is then confirmed."""
@@ -141,16 +136,14 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._confirmed = dict(start)
 
 
-def _batches(
-    log: LogReader, partition: int, start: int, end: int, streams: frozenset[str] | None
-) -> Iterator[pa.RecordBatch]:
+def _batches(log: LogReader, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from catchment.gateway.log.files.arrow import read_arrow
 
     columns_of_entries = to_arrow_schema(ENTRIES)
-    for batch in read_arrow(log, partition, start, end, streams=streams):
+    for batch in read_arrow(log, partition, start, end):
         columns: list[pa.Array] = [
             pa.repeat(pa.scalar(partition, pa.int32()), batch.num_rows),
             batch.column("offset"),
