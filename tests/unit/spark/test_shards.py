@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -26,13 +27,13 @@ from tests.unit.edge.generated_history import close, differences, history
 from tests.unit.edge.generated_records import Busy, Fix, Span, Total, added
 from tests.unit.spark.bucketed import STEP, USERS, Bucket, filled, fix, promise, users
 from tests.unit.spark.vector_processes import Timely
-from tests.unit.spark.vector_programs import vector_graph
+from tests.unit.spark.vector_programs import pair_graph, vector_graph
 
 
 def kept_in_shards(seed: int) -> tuple[bool, list[str]]:
     """Whether a random program's state is in shards, and in what it differs from the reference."""
     draw = random.Random(seed)
-    drawn = draw.choice((vector_graph, graph))(draw)
+    drawn = draw.choice((vector_graph, graph, pair_graph))(draw)
     entries = [
         entry
         for entry in history(draw, drawn, draw.choice((20, 60, 150)))
@@ -63,17 +64,18 @@ def test_generated(seed: int) -> None:
     try:
         _, found = kept_in_shards(seed)
     except ProgramError as error:
-        assert error.code == "C330"  # a step without key behind one with a key
+        assert error.code == "C330"  # a step without key behind one with a key, or a stream that goes by two keys
     else:
         assert found == []
 
 
-def test_most_programs_keep_their_state_in_shards() -> None:
+@pytest.mark.parametrize("graph_of_steps", [vector_graph, pair_graph])
+def test_most_programs_keep_their_state_in_shards(graph_of_steps: Callable[[random.Random], Graph]) -> None:
     """Were it one piece, the test above would hold all the same."""
     sharded = []
     for seed in range(60):
         with contextlib.suppress(ProgramError):
-            sharded.append(Bucket(vector_graph(random.Random(seed))).is_sharded)
+            sharded.append(Bucket(graph_of_steps(random.Random(seed))).is_sharded)
     assert sum(sharded) > len(sharded) / 2
 
 
@@ -136,14 +138,14 @@ STEPS: dict[str, Any] = {
     "an author's": lambda a, b: a.window(cm.hop(20, 10)).agg(n=Span()(Fix.place)),
     "running": lambda a, b: a.state(n=cm.collect(Fix.user)),
     "running, and more": lambda a, b: a.state(n=cm.count()).changes(),
-}
-"""Steps that keep the state of a key in its shard."""
-IN_ONE_PIECE: dict[str, Any] = {
     "zip": lambda a, b: a.zip(b, at=Fix.at, n=Fix.place),
     "combine": lambda a, b: a.combine(b, at=Fix.at, n=Fix.place),
     "latest": lambda a, b: a.join_latest(b, at=Fix.at, n=Fix.place),
     "interval": lambda a, b: a.join(b, within=(cm.microseconds(9), cm.microseconds(9)), at=Fix.at, n=Fix.place),
     "window join": lambda a, b: a.join(b, within=cm.tumble(5), at=Fix.at, n=Fix.place),
+}
+"""Steps that keep the state of a key in its shard."""
+IN_ONE_PIECE: dict[str, Any] = {
     "by arrival": lambda a, b: a.process(Timely(gap=20), order="arrival"),
     "clocks": lambda a, b: a.process(Busy(gap=20), order="arrival"),
 }

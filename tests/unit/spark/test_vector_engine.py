@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from catchment.engines.reference import evaluate
 from catchment.plan.graph import Graph
 from catchment.plan.history import Entry, Outcome
+from catchment.program import steps
 from catchment.testing import Story, perform, stories
 from catchment.testing.engines import registered
 from tests.unit.edge.generated import graph
 from tests.unit.edge.generated_history import by_panes, differences, history
-from tests.unit.spark.vector_programs import vector_graph
+from tests.unit.spark.vector_programs import pair_graph, vector_graph
 from tests.unit.spark.vectorised import Batches
 
 STORIES = stories(Path(__file__).parents[2] / "transcripts")
@@ -65,10 +66,21 @@ def test_generated_of_what_is_vectorised(seed: int) -> None:
     assert compared(drawn, history(draw, drawn, draw.choice((5, 20, 60))), seed) == []
 
 
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 10**9))
+def test_generated_of_two_inputs(seed: int) -> None:
+    draw = random.Random(seed)
+    drawn = pair_graph(draw)
+    assert compared(drawn, history(draw, drawn, draw.choice((5, 20, 60))), seed) == []
+
+
 def test_what_is_meant_to_be_vectorised_is() -> None:
     """Were it run event by event, the tests above would hold all the same."""
     kinds = set()
     for seed in range(40):
-        drawn = vector_graph(random.Random(seed))
-        kinds |= {type(drawn.vertex(name).step).__name__ for name in Batches(drawn).engine.vectorised}
+        for make in (vector_graph, pair_graph):
+            drawn = make(random.Random(seed))
+            found = [drawn.vertex(name).step for name in Batches(drawn).engine.vectorised]
+            kinds |= {step.how if isinstance(step, steps.Join) else type(step).__name__ for step in found}
     assert kinds >= {"Aggregated", "Running", "Processed", "Where", "KeyBy"}
+    assert kinds >= {"Union", "Zip", "Combine", "window", "interval", "latest"}

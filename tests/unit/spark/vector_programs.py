@@ -33,6 +33,49 @@ def vector_graph(draw: random.Random) -> Graph:
     return graph_of(alone(lambda left, right: _behind(draw, _step(draw, left)), left=Fix, right=Fix))
 
 
+NAMES: tuple[tuple[str, ...], ...] = ((), ("user",), ("place",), ("device",), ("user", "place"), ("tag", "flag"))
+"""The same, by name: what computed records have."""
+
+
+def pair_graph(draw: random.Random) -> Graph:
+    """Two inputs that meet, as they come or behind steps of their own, and perhaps something behind that."""
+    return graph_of(alone(lambda left, right: _behind(draw, _pair(draw, left, right)), left=Fix, right=Fix))
+
+
+def _pair(draw: random.Random, left: Any, right: Any) -> Any:
+    names = draw.choice(NAMES)
+    keys = [cm.col(name) for name in names]
+    if draw.random() < 0.2:
+        return left.where(Fix.place < 4).union(*draw.sample((right, left, right.where(Fix.flag)), draw.choice((1, 2))))
+    if draw.random() < 0.3:
+        left = left.union(right.where(Fix.flag))
+    if keys:
+        left, right = left.key_by(*keys), right.key_by(*keys)
+    number = Fix.n
+    if draw.random() < 0.3:
+        left, number = left.state(order=draw.choice(("event_time", "arrival")), seen=cm.count()), cm.col("seen")
+        left = left.key_by(*keys) if keys else left
+    said: dict[str, Any] = {"n": number, "other": cm.right(Fix.n), "at_right": cm.right(Fix.at)}
+    if draw.random() < 0.3:
+        said["quotient"] = number // cm.right(Fix.n)
+    if keys and draw.random() < 0.7:
+        said = {names[0]: keys[0], **said}
+    closing, outer = cm.Closing(**_closing(draw)), draw.random() < 0.5
+    near = tuple(cm.microseconds(draw.choice((0, 4, 30))) for _ in range(2))
+    match draw.choice(("zip", "combine", "window", "interval", "latest") if keys else ("zip", "combine")):
+        case "zip":
+            return left.zip(right, **said)
+        case "combine":
+            return left.combine(right, **said)
+        case "window":
+            size = draw.choice((4, 12, 60))
+            every = draw.choice([each for each in (1, 3, 4, 12, 60) if each <= size])
+            return left.join(right, within=cm.hop(size, every, **_closing(draw)), outer=outer, **said)
+        case "interval":
+            return left.join(right, within=near, outer=outer, closing=closing, **said)
+    return left.join_latest(right, outer=outer, closing=closing, **said)
+
+
 def _step(draw: random.Random, left: Any) -> Any:
     stream = left.where(Fix.place < draw.choice((3, 9))) if draw.random() < 0.5 else left
     if draw.random() < 0.3:

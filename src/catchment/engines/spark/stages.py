@@ -161,11 +161,18 @@ def _arrivals(
 
 
 def routed(vertex: Vertex, number: int = 0) -> tuple[str, ...]:
-    """The fields that decide the bucket of an element that goes into this step."""
-    keys = getattr(vertex.step, "keys", ())
-    if number == 1:
-        keys = getattr(vertex.step, "right_keys", keys)
-    return _owner_of(vertex.schemas[0], keys) or tuple(keys)
+    """The fields that decide the bucket of an element that goes into this step, by this input."""
+    keys: tuple[str, ...] = getattr(vertex.step, "keys", ())
+    route = _owner_of(_given(vertex), keys) or tuple(keys)
+    if number == 0:
+        return route
+    right_keys: tuple[str, ...] = getattr(vertex.step, "right_keys", keys)
+    return tuple(right_keys[keys.index(key)] for key in route)
+
+
+def _given(vertex: Vertex) -> Schema:
+    """The schema of a step's (left) input: what is late leaves as it came, as all does that other keyed steps give."""
+    return vertex.schemas[steps.LATE if isinstance(vertex.step, steps.LATE_PORTS) else 0]
 
 
 def stamp_of(graph: Graph, vertex: Vertex) -> str | None:
@@ -243,7 +250,7 @@ def _check_alike(rest: list[Vertex]) -> None:
 
 def _stamps(vertex: Vertex, route: tuple[str, ...]) -> list[str]:
     """What a route means beyond the names of fields: two steps by owner agree whatever the field is called."""
-    schema = vertex.schemas[0]
+    schema = _given(vertex)
     return [(schema.column(name).stamp or name) if name in schema.names else name for name in route]
 
 

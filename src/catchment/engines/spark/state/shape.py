@@ -13,21 +13,23 @@ from typing import Any
 
 import msgspec
 
+from catchment.engines.spark.stages import routed
 from catchment.errors import ProgramError
-from catchment.plan.graph import Graph
+from catchment.plan.graph import Graph, Vertex
 from catchment.program import steps
 from catchment.program.function import declared
 
 STATELESS = (steps.Where, steps.Select, steps.Map, steps.KeyBy, steps.Subscribe, steps.Deliver, steps.Sink)
 
 Shape = dict[str, Any]
-"""`step`, a digest of what may not change; of a process also the types of its state's fields."""
+"""`step`, a digest of what may not change; `route`, see `_hidden_route`; of a process also the types of its state's
+fields."""
 
 
 def shapes(graph: Graph) -> dict[str, Shape]:
     """The shape of the state of each step that keeps some."""
     return {
-        vertex.id: _shape(vertex.step)
+        vertex.id: {**_shape(vertex.step), **_hidden_route(vertex)}
         for vertex in graph.vertices
         if not isinstance(vertex.step, (*steps.SOURCES, *STATELESS))
     }
@@ -42,6 +44,9 @@ def refusals(before: Mapping[str, Shape], after: Mapping[str, Shape]) -> list[st
             continue
         if now["step"] != was["step"]:
             found.append(f"{name} is not the step that made its state")
+            continue
+        if now.get("route") != was.get("route"):
+            found.append(f"{name} is spread over buckets by another part of its key")
             continue
         for field, kind in was.get("fields", {}).items():
             other = now.get("fields", {}).get(field, kind)
@@ -60,6 +65,14 @@ def check(before: Mapping[str, Shape], after: Mapping[str, Shape]) -> None:
             why="; ".join(why),
             fix="give a changed step another name, or run the program in a new --data directory",
         )
+
+
+def _hidden_route(vertex: Vertex) -> Shape:
+    """By which part of the key its state is spread, where its results do not hold that: it was by all of it once."""
+    route = routed(vertex)
+    if len(route) == len(getattr(vertex.step, "keys", ())) or set(route) <= set(vertex.schemas[0].names):
+        return {}
+    return {"route": list(route)}
 
 
 def _shape(step: steps.Step) -> Shape:

@@ -19,7 +19,7 @@ from catchment.engines.spark.stages import KEYED, Stages, routed, stamp_of
 from catchment.engines.spark.state import shape
 from catchment.engines.spark.state.forgetting import Gone
 from catchment.engines.spark.state.pieces import NEVER_DUE, Pieces, ShardOf, shard_of_route, shards_of_rows
-from catchment.engines.spark.vector.engine import VectorEngine
+from catchment.engines.spark.vector.engine import VectorEngine, check_adopted
 from catchment.engines.spark.vector.flow import TOLD_AGAIN, Control
 from catchment.program import steps
 from catchment.program.types import Row
@@ -86,6 +86,12 @@ class Shards:
         keyed = [v for v in stages.rest.vertices if v.id in engine.steps and isinstance(v.step, KEYED)]
         self._routes = {vertex.id: [vertex.step.keys.index(name) for name in routed(vertex)] for vertex in keyed}  # type: ignore[union-attr]
         self._stamps = {vertex.id: stamp_of(stages.rest, vertex) for vertex in keyed}
+        for vertex in stages.rest.vertices:
+            if isinstance(vertex.step, steps.Union):
+                # What a source promised lies with the keys that it is heard by.
+                self._routes[vertex.id] = _BY_SOURCE[stages.heard_by]
+                self._stamps[vertex.id] = stages.heard_by
+        self._by_event = {vertex.id for vertex in stages.rest.vertices if vertex.id not in engine.steps}
         # Whoever changes what it is given changes a copy.
         self._blank = _ENCODER.encode({name: each.shared for name, each in self._split(lambda route: 0).items()})
         self._shapes = shape.shapes(stages.rest)
@@ -103,6 +109,7 @@ class Shards:
             self._held = dict.fromkeys(range(book.shards)) if self.is_sharded else {}
             self._engine.restore(shared or self._engine.blank)
             return []
+        check_adopted([name for name, each in shared.items() if each is not None], self._by_event)
         for _, kind, *what in arrived.said:
             if kind == TICK:
                 book.limit = max(book.limit, what[0])
@@ -213,8 +220,8 @@ class Shards:
         def shard_of(route: Row) -> int:
             return shard_of_route(route, shards)
 
-        for arrival, fields in self._stages.routes.items():
-            rows = arrived.rows.get(arrival)
+        for (_, arrival), entrance in self._stages.entrances.items():
+            rows, fields = arrived.rows.get(entrance), self._stages.routes[arrival]
             if rows is not None and fields is not None:
                 schema = self._stages.rest.vertex(arrival).schemas[0]
                 columns = [rows.columns[schema.position(name)] for name in fields]
@@ -244,6 +251,7 @@ class Shards:
 
 
 _FORGOTTEN = -2
+_BY_SOURCE: dict[str | None, list[int]] = {"device": [0], "user": [1], None: []}
 _ENCODER = msgspec.msgpack.Encoder()
 
 

@@ -11,6 +11,7 @@ from catchment.engines.spark.rows import Array, Rows
 from catchment.engines.spark.state.pieces import Pieces, ShardOf
 from catchment.engines.spark.vector.flow import TOLD_AGAIN, Flow
 from catchment.engines.spark.vector.operated import AT_ONCE, Entry, VectorOperated
+from catchment.engines.spark.vector.places import event_at
 from catchment.engines.spark.vector.waiting import LEAST, Followed
 from catchment.operators.build import operator_of
 from catchment.operators.contract import Snapshot
@@ -51,7 +52,7 @@ class VectorAsTheyCome(VectorOperated):
     def run(self, flow: Flow) -> tuple[Flow, ...]:
         field = None if self.position is None else flow.rows.columns[self.position]
         followed = self.waiting.follow(flow, field)
-        rows = self._rows = flow.rows
+        rows = self._rows = followed.rows
         places = followed.moments.places
         cuts = np.searchsorted(rows.place, places, side="right").tolist()
         risen = _by_moment(followed)
@@ -59,7 +60,7 @@ class VectorAsTheyCome(VectorOperated):
         for number, (place, end) in enumerate(zip(places.tolist(), cuts, strict=True)):
             take(end)
             self._number, self.place = len(rows), place
-            self._moment(risen.get(number, ()), flow.controls[number][0] == TOLD_AGAIN)
+            self._moment(risen.get(number, ()), event_at(place) == TOLD_AGAIN)
         take(len(rows))
         late = rows.take(np.array(self._is_late, np.int64))
         self._is_late.clear()

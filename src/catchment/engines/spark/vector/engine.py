@@ -7,7 +7,7 @@ The results of a port are the same either way, and in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -16,8 +16,10 @@ from catchment.engines.edge.reach import meets
 from catchment.engines.spark.events import PRESENCE, PROGRESS
 from catchment.engines.spark.rows import Rows
 from catchment.engines.spark.state.forgetting import Gone, forget
-from catchment.engines.spark.vector.build import vector_step
-from catchment.engines.spark.vector.flow import Failed, Flow, VectorStep, kinds_of
+from catchment.engines.spark.vector.build import vector_operator
+from catchment.engines.spark.vector.course import spread
+from catchment.engines.spark.vector.flow import Failed, Flow, VectorOperator, kinds_of
+from catchment.errors import ProgramError
 from catchment.operators.contract import Port as Pushing
 from catchment.plan.graph import Graph, Port, Vertex
 from catchment.plan.history import Source
@@ -51,7 +53,7 @@ class VectorEngine:
         return tuple(self._steps)
 
     @property
-    def steps(self) -> dict[str, VectorStep]:
+    def steps(self) -> dict[str, VectorOperator]:
         """They."""
         return self._steps
 
@@ -64,13 +66,15 @@ class VectorEngine:
         """Take a batch: what each source step gets. Gives the results of each output, and what failed."""
         given: dict[Port, Flow] = {}
         self._failed.found.clear()
+        entering = {name: spread(flow) for name, flow in entering.items()}
         for vertex in self._graph.vertices:
             step = self._steps.get(vertex.id)
             if step is None:
                 continue
-            kinds = kinds_of(vertex.schemas[0])
-            flow = given[vertex.inputs[0]] if vertex.inputs else entering.get(vertex.id, Flow(Rows.none(kinds), []))
-            for port, out in enumerate(step.run(flow)):
+            flows = [given[port] for port in vertex.inputs]
+            if not flows:
+                flows = [entering.get(vertex.id) or Flow(Rows.none(kinds_of(vertex.schemas[0])), [])]
+            for port, out in enumerate(step.take(flows)):
                 given[vertex.id, port] = out
         results = {name: given[port].rows for name, port in self._outputs.items() if port in given}
         if self._rest is not None:
@@ -94,12 +98,16 @@ class VectorEngine:
     def restore(self, saved: dict[str, Any]) -> None:
         """Remember that; what the graph has gained since begins anew, and what it has lost is forgotten."""
         blank = self.blank
-        by_event = (saved["edge"] or {"states": {}})["states"]
-        for name, state in _fitted(blank["vectors"], saved["vectors"]).items():
-            if name in by_event:
-                self._steps[name].adopt(by_event[name])
-            else:
-                self._steps[name].restore(state)
+        kept, by_event = saved["vectors"], (saved["edge"] or {"states": {}})["states"]
+        if self._rest is not None:
+            check_adopted(kept, {vertex.id for vertex in self._rest.vertices})
+        for name, step in self._steps.items():
+            if name in kept:
+                step.restore(kept[name])
+            elif by_event.get(name):
+                step.adopt(by_event[name])
+            elif name in blank["vectors"]:
+                step.restore(blank["vectors"][name])
         if self._edge is not None:
             edge = saved["edge"] or blank["edge"]
             named = {part: _fitted(blank["edge"][part], edge[part]) for part in ("states", "time_context")}
@@ -177,20 +185,32 @@ class VectorEngine:
                     engine.tick(what[1])
 
 
+def check_adopted(kept: Iterable[str], by_event: Collection[str]) -> None:
+    """Refuse state that steps kept in columns which run event by event now."""
+    lost = sorted(name for name in kept if name in by_event)
+    if lost:
+        raise ProgramError(
+            "C333",
+            "the program cannot go on from the state that is here",
+            why=f"{', '.join(lost)} kept state in columns, and with the steps there are now runs event by event",
+            fix="give a changed step another name, or run the program in a new --data directory",
+        )
+
+
 def _fitted(blank: dict[str, Any], saved: dict[str, Any]) -> dict[str, Any]:
     """What was saved of the steps that there are, and a beginning for the others."""
     return saved if saved.keys() == blank.keys() else {name: saved.get(name, new) for name, new in blank.items()}
 
 
-def _vectorised(graph: Graph) -> dict[str, VectorStep]:
+def _vectorised(graph: Graph) -> dict[str, VectorOperator]:
     """The steps that run over batches, by vertex: each with all that stands before it."""
     if graph.loops or any(isinstance(vertex.step, steps.Feedback) for vertex in graph.vertices):
         return {}
-    found: dict[str, VectorStep] = {}
+    found: dict[str, VectorOperator] = {}
     for vertex in graph.vertices:
         if all(name in found for name, _ in vertex.inputs):
             schemas = tuple(graph.vertex(name).schemas[port] for name, port in vertex.inputs)
-            step = vector_step(vertex, schemas)
+            step = vector_operator(vertex, schemas)
             if step is not None:
                 found[vertex.id] = step
     if all(not graph.vertex(name).inputs for name in found):

@@ -16,6 +16,7 @@ import numpy as np
 from catchment.engines.spark.rows import Array, Rows
 from catchment.engines.spark.state.forgetting import Gone
 from catchment.engines.spark.state.pieces import Pieces, ShardOf
+from catchment.engines.spark.vector.places import event_at
 from catchment.errors import ProgramError
 from catchment.program.types import Row, Schema
 
@@ -23,7 +24,8 @@ Control: TypeAlias = tuple[Any, ...]
 """(place, PROGRESS, device, owner, at), (place, PRESENCE, device, owner, since) or (place, TICK, now)."""
 
 TOLD_AGAIN = -1
-"""The place of a tick that happened before the batch, told for what was not looked at then: no timer was due by it."""
+"""The place of a tick that happened before the batch, told for what was not looked at then: no timer was due by it.
+Steps pass it on whether or not they knew the time already: what is behind them may not."""
 
 
 @dataclass(slots=True)
@@ -47,10 +49,11 @@ class Failed:
 
     def in_order(self) -> list[tuple[str, str, Row]]:
         """All of them, as (step, reason, row)."""
-        return [(step, reason, row) for _, _, step, reason, row in sorted(self.found, key=lambda each: each[:2])]
+        found = sorted(self.found, key=lambda each: (event_at(each[0]), each[1]))
+        return [(step, reason, row) for _, _, step, reason, row in found]
 
 
-class VectorStep(ABC):
+class VectorOperator(ABC):
     """A step over a batch. `number` and `name` are those of its vertex."""
 
     name: str
@@ -58,8 +61,8 @@ class VectorStep(ABC):
     failed: Failed
 
     @abstractmethod
-    def run(self, flow: Flow) -> tuple[Flow, ...]:
-        """What each output gives, for what came in."""
+    def take(self, flows: Sequence[Flow]) -> tuple[Flow, ...]:
+        """What each output gives, for what came in by each input."""
 
     def snapshot(self) -> Any:
         """All that the step remembers, as plain data."""
@@ -119,6 +122,18 @@ class VectorStep(ABC):
         kept = np.ones(len(rows), np.bool_)
         kept[numbers] = False
         return kept
+
+
+class VectorStep(VectorOperator):
+    """One that has one input."""
+
+    def take(self, flows: Sequence[Flow]) -> tuple[Flow, ...]:
+        (flow,) = flows
+        return self.run(flow)
+
+    @abstractmethod
+    def run(self, flow: Flow) -> tuple[Flow, ...]:
+        """What each output gives, for what came in."""
 
 
 def kinds_of(schema: Schema) -> Sequence[Any]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from catchment.engines.spark.events import TICK
 from catchment.engines.spark.vector.flow import TOLD_AGAIN, Control
+from catchment.engines.spark.vector.places import event_at
 from catchment.engines.spark.vector.release import Released
 from catchment.engines.spark.vector.told import Told
 from catchment.engines.spark.vector.waiting import LEAST
@@ -223,5 +224,5 @@ class Keyed(Processed):
                 moment, at, group, row = next(elements)
             self.place = place
             self.due(moved)
-            if kind == TICK and place != TOLD_AGAIN:
+            if kind == TICK and event_at(place) != TOLD_AGAIN:
                 self.clock(self.time.read or 0)

@@ -19,8 +19,8 @@ from catchment.engines.spark.vector.columned import Answer, Columned, Given
 from catchment.engines.spark.vector.flow import Control, Flow, VectorStep, kinds_of
 from catchment.engines.spark.vector.keyed import Keyed, When
 from catchment.engines.spark.vector.keys import column_values, distinct
+from catchment.engines.spark.vector.projection import times
 from catchment.engines.spark.vector.release import Released, VectorRelease
-from catchment.engines.spark.vector.stateless import times
 from catchment.engines.spark.vector.waiting import VectorWaiting
 from catchment.operators.keys import Grouping
 from catchment.operators.projection import time_position
@@ -84,7 +84,9 @@ class VectorProcess(VectorStep):
 
     def run(self, flow: Flow) -> tuple[Flow, ...]:
         released = self._release.take(flow)
-        keyed, rows, controls = self._keyed, released.rows, flow.controls
+        keyed, rows = self._keyed, released.rows
+        places = released.followed.moments.places.tolist()
+        controls: list[Control] = [(place, *what) for place, (_, *what) in zip(places, flow.controls, strict=True)]
         keyed.begin(released, controls)
         given: list[_Made] = []
         if keyed.is_in_turn:
@@ -181,7 +183,7 @@ class VectorProcess(VectorStep):
             moment = np.maximum(np.array(raised, np.int64), before)
             tie = [(known[number].sorts_as, "") for number in key.tolist()]
             rows = Rows(at, rows.source, moment, [], given.columns)
-        rows.at = times(rows, self._time, rows.at)
+        rows.at = times(rows.columns, self._time, rows.at)
         return _Made(moment, at, kind, tie, rows)
 
     def _ordered(self, given: list[_Made], released: Released, controls: list[Control]) -> Rows:

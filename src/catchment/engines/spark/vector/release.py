@@ -6,7 +6,7 @@ device and arrival. One that comes behind its group's bound is late.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ import numpy as np
 from catchment.engines.spark.rows import Array, Rows
 from catchment.engines.spark.state.pieces import Pieces, ShardOf, by_shard, shards_of_rows
 from catchment.engines.spark.vector.flow import Flow
-from catchment.engines.spark.vector.waiting import Followed, Groups, VectorWaiting, WaitingPieces
+from catchment.engines.spark.vector.waiting import Followed, Groups, Heard, VectorWaiting, WaitingPieces
+from catchment.operators.members import Group
 from catchment.program.steps import Order
 
 
@@ -33,85 +34,112 @@ class Released:
     followed: Followed
 
 
-class VectorRelease:
-    """What waits to be released. `position` is where in a row its group is named, None where all are one."""
+class Pending:
+    """What waits of one input. `position` is where in a row its group is named, None where all are one."""
 
-    def __init__(self, waiting: VectorWaiting, position: int | None, order: Order, kinds: Any) -> None:
-        self.waiting = waiting
-        self._position = position
-        self._in_order = order == "event_time"
+    def __init__(self, position: int | None, kinds: Any) -> None:
+        self.position = position
+        self.arrived = 0
         self._kinds = kinds
-        self._pending = Rows.none(kinds)
-        self._arrived = 0
+        self.rows = Rows.none(kinds)
 
-    def take(self, flow: Flow) -> Released:
-        """Take a batch; give what it releases."""
-        field = None if self._position is None else flow.rows.columns[self._position]
-        followed = self.waiting.follow(flow, field)
-        rows = flow.rows
-        if not self._in_order:
-            following = np.searchsorted(followed.moments.places, rows.place)
-            return Released(rows, followed.group, following, rows.take(np.zeros(0, np.int64)), followed)
-        behind = rows.at < followed.closed
+    def take(self, heard: Heard, followed: Followed) -> Released:
+        """Take what came; give what is released, and what was late."""
+        rows, group = heard.rows, heard.group
+        behind = rows.at < heard.closed
         late = rows.take(np.zeros(0, np.int64))
-        group = followed.group
         if behind.any():
             late, rows, group = rows.take(behind), rows.take(~behind), group[~behind]
-        numbers = np.arange(self._arrived, self._arrived + len(rows), dtype=np.int64)
-        self._arrived += len(rows)
+        numbers = np.arange(self.arrived, self.arrived + len(rows), dtype=np.int64)
+        self.arrived += len(rows)
         rows = Rows(rows.at, rows.source, numbers, rows.sources, rows.columns)
-        if len(self._pending):
-            held = None if self._position is None else self._pending.columns[self._position]
-            group = np.concatenate([followed.groups.of(held, len(self._pending)), group])
-            rows = Rows.concat([self._pending, rows])
+        if len(self.rows):
+            held = None if self.position is None else self.rows.columns[self.position]
+            group = np.concatenate([followed.groups.of(held, len(self.rows)), group])
+            rows = Rows.concat([self.rows, rows])
         out, moment = followed.moments.first_beyond(group, rows.at)
         if out.all():
-            self._pending = rows.take(np.zeros(0, np.int64))
+            self.rows = rows.take(np.zeros(0, np.int64))
         else:
-            self._pending = rows.take(~out)
+            self.rows = rows.take(~out)
             rows, group, moment = rows.take(out), group[out], moment[out]
-        order = np.lexsort((rows.place, _device_ranks(rows), rows.at, moment))
+        order = np.lexsort((rows.place, device_ranks(rows), rows.at, moment))
         rows, group, moment = rows.take(order), group[order], moment[order]
         rows.place = followed.moments.places[moment]
         return Released(rows, group, moment, late, followed)
 
-    def split(self, shard_of: ShardOf, places: Sequence[int]) -> tuple[Pieces, WaitingPieces]:
-        """What waits, by shard; `places` are those of the fields that decide it."""
-        rows = self._pending
-        waiting = self.waiting.split(shard_of)
-        pieces = Pieces([waiting.shared, self._arrived])
-        for shard, part in waiting.parts.items():
-            pieces.parts[shard] = [part, None]
-            pieces.count[shard] = len(part["groups"])
+    def split(self, shard_of: ShardOf, places: Sequence[int]) -> Iterator[tuple[int, Rows, dict[Group, int]]]:
+        """What waits, by shard, with the least time in each group."""
+        rows = self.rows
         shards = shards_of_rows([rows.columns[place] for place in places], len(rows), shard_of)
         for shard, which in by_shard(shards):
             held = rows.take(which)
-            pieces.parts.setdefault(shard, [None, None])[1] = held.plain(places=True)
             groups = Groups([], {})
-            group = groups.of(None if self._position is None else held.columns[self._position], len(held))
-            for number, name in enumerate(groups.known):
-                waiting.ring(pieces, shard, name, int(held.at[group == number].min()))
+            group = groups.of(None if self.position is None else held.columns[self.position], len(held))
+            yield shard, held, {name: int(held.at[group == n].min()) for n, name in enumerate(groups.known)}
+
+    def forget(self, device: str) -> None:
+        """Wait with nothing of that device."""
+        gone = np.array([source.device == device for source in self.rows.sources], np.bool_)
+        if gone.any():
+            self.rows = self.rows.take(~gone[self.rows.source])
+
+    def load(self, saved: Sequence[Any]) -> None:
+        """Remember what these say."""
+        pending = [Rows.from_plain(each) for each in saved if each is not None]
+        self.rows = Rows.concat(pending) if pending else Rows.none(self._kinds)
+
+
+class VectorRelease:
+    """What waits to be released of a step with one input."""
+
+    def __init__(self, waiting: VectorWaiting, position: int | None, order: Order, kinds: Any) -> None:
+        self.waiting = waiting
+        self._in_order = order == "event_time"
+        self._pending = Pending(position, kinds)
+
+    def take(self, flow: Flow) -> Released:
+        """Take a batch; give what it releases."""
+        position = self._pending.position
+        followed = self.waiting.follow(flow, None if position is None else flow.rows.columns[position])
+        if not self._in_order:
+            (heard,) = followed.inputs
+            late = heard.rows.take(np.zeros(0, np.int64))
+            return Released(heard.rows, heard.group, heard.following, late, followed)
+        return self._pending.take(followed.inputs[0], followed)
+
+    def split(self, shard_of: ShardOf, places: Sequence[int]) -> tuple[Pieces, WaitingPieces]:
+        """What waits, by shard; `places` are those of the fields that decide it."""
+        waiting = self.waiting.split(shard_of)
+        pieces = Pieces([waiting.shared, self._pending.arrived])
+        for shard, part in waiting.parts.items():
+            pieces.parts[shard] = [part, None]
+            pieces.count[shard] = len(part["groups"])
+        for shard, held, least in self._pending.split(shard_of, places):
+            pieces.parts.setdefault(shard, [None, None])[1] = held.plain(places=True)
+            for name, at in least.items():
+                waiting.ring(pieces, shard, name, at)
         return pieces, waiting
 
     def merge(self, shared: Any, parts: Sequence[Any]) -> None:
         """Remember that."""
-        waiting, self._arrived = shared
+        waiting, self._pending.arrived = shared
         self.waiting.merge(waiting, [part[0] for part in parts if part[0] is not None])
-        pending = [Rows.from_plain(part[1]) for part in parts if part[1] is not None]
-        self._pending = Rows.concat(pending) if pending else Rows.none(self._kinds)
+        self._pending.load([part[1] for part in parts])
 
     def snapshot(self) -> Any:
         """As plain data."""
-        return [self.waiting.snapshot(), self._arrived, self._pending.plain(places=True)]
+        return [self.waiting.snapshot(), self._pending.arrived, self._pending.rows.plain(places=True)]
 
     def restore(self, saved: Any) -> None:
         """Remember that."""
-        waiting, self._arrived, pending = saved
+        waiting, self._pending.arrived, pending = saved
         self.waiting.restore(waiting)
-        self._pending = Rows.from_plain(pending)
+        self._pending.load([pending])
 
 
-def _device_ranks(rows: Rows) -> Array:
+def device_ranks(rows: Rows) -> Array:
+    """Of each element, where its device stands in the order of devices."""
     devices = sorted({source.device for source in rows.sources})
     if len(devices) == 1:
         return np.zeros(len(rows), np.int64)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from catchment.engines.spark.rows import Array, Column, Rows, column_of
+from catchment.engines.spark.rows import Rows, column_of
 from catchment.engines.spark.vector.flow import Flow, VectorStep, kinds_of
+from catchment.engines.spark.vector.projection import VectorProjection, times
 from catchment.engines.spark.vector_expressions import VectorExpressions
 from catchment.operators.map import record_of, records
 from catchment.operators.projection import time_position
@@ -43,27 +44,14 @@ class VectorSelect(VectorStep):
     """New fields computed from the old."""
 
     def __init__(self, step: steps.Select, given: Schema) -> None:
-        self._record = step.record
-        computed = {column.name: column for column in step.columns}
-        self._order = [field.name for field in step.record.fields if field.name in computed]
-        wanted = [step.record.column(name).type for name in self._order]
-        self._expressions = VectorExpressions(given, [computed[name].value for name in self._order], wanted)
-        self._time = time_position(step.record)
+        self._projection = VectorProjection(step.columns, given, step.record)
 
     def run(self, flow: Flow) -> tuple[Flow, ...]:
         rows = flow.rows
-        computed = self._expressions(rows)
-        found = dict(zip(self._order, computed.columns, strict=True))
-        columns = [
-            found[field.name] if field.name in found else column_of([field.default] * len(rows), field.type)
-            for field in self._record.fields
-        ]
-        good = self.fail(rows, computed.reasons())
-        made = Rows(rows.at, rows.source, rows.place, rows.sources, columns)
-        if good is not None:
-            made = made.take(good)
-        made.at = times(made, self._time, made.at)
-        return (Flow(made, flow.controls),)
+        made = self._projection(rows)
+        good = self.fail(rows, made.reasons)
+        given = Rows(made.at, rows.source, rows.place, rows.sources, made.columns)
+        return (Flow(given if good is None else given.take(good), flow.controls),)
 
 
 class VectorMap(VectorStep):
@@ -95,7 +83,7 @@ class VectorMap(VectorStep):
         rows = flow.rows
         columns = [column_of([row[place] for row in given], kind) for place, kind in enumerate(self._kinds)]
         made = Rows(rows.at[cause], rows.source[cause], rows.place[cause], rows.sources, columns)
-        made.at = times(made, self._time, made.at)
+        made.at = times(made.columns, self._time, made.at)
         return (Flow(made, flow.controls),)
 
 
@@ -116,11 +104,3 @@ class VectorSubscribe(VectorStep):
                 reasons[number] = error.reason
         good = self.fail(flow.rows, reasons)
         return (flow if good is None else Flow(flow.rows.take(good), flow.controls),)
-
-
-def times(rows: Rows, position: int | None, otherwise: Array) -> Array:
-    """When computed elements happen: what their record says, or else."""
-    if position is None:
-        return otherwise
-    field: Column = rows.columns[position]
-    return field.values if field.valid is None else np.where(field.valid, field.values, otherwise)

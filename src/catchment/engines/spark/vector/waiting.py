@@ -15,8 +15,10 @@ import numpy as np
 from catchment.engines.spark.events import PROGRESS, TICK
 from catchment.engines.spark.rows import Array, Column, Rows
 from catchment.engines.spark.state.pieces import NEVER_DUE, Pieces, ShardOf
-from catchment.engines.spark.vector.flow import Control, Flow
+from catchment.engines.spark.vector.course import Course, course
+from catchment.engines.spark.vector.flow import TOLD_AGAIN, Control, Flow
 from catchment.engines.spark.vector.keys import column_values, distinct
+from catchment.engines.spark.vector.places import event_at
 from catchment.operators.keys import Grouping
 from catchment.operators.members import BUSY, Group
 from catchment.operators.ordering import null_first
@@ -97,17 +99,47 @@ class Moments:
 
 
 @dataclass(slots=True)
-class Followed:
-    """What came of a batch's controls."""
+class Heard:
+    """The elements of an input, at places that fit those of the moments."""
 
-    groups: Groups
+    rows: Rows
     group: Array
     """Of each row, the number of its group."""
     closed: Array
     """Of each row, the watermark of its group less the grace, as it came."""
+    following: Array
+    """Of each row, the control before which it came, by number."""
+
+
+@dataclass(slots=True)
+class Followed:
+    """What came of a batch's controls."""
+
+    groups: Groups
+    inputs: list[Heard]
     moments: Moments
     controls: list[Control]
     """What the step says of time itself."""
+
+    @property
+    def ticks(self) -> list[Control]:
+        """What of that leaves with late elements."""
+        return [each for each in self.controls if each[1] == TICK]
+
+    @property
+    def rows(self) -> Rows:
+        """The elements of the first input."""
+        return self.inputs[0].rows
+
+    @property
+    def group(self) -> Array:
+        """Of each of them, the number of its group."""
+        return self.inputs[0].group
+
+    @property
+    def closed(self) -> Array:
+        """Of each of them, the watermark of its group less the grace, as it came."""
+        return self.inputs[0].closed
 
 
 @dataclass(slots=True)
@@ -129,13 +161,15 @@ class WaitingPieces:
 
 
 class VectorWaiting:
-    """The progress of a step with one input."""
+    """The progress of a step. `reach` is how far before its watermark a result may still lie."""
 
-    def __init__(self, grouping: Grouping, closing: Closing, scope: Scope) -> None:
+    def __init__(self, grouping: Grouping, closing: Closing, scope: Scope, *, ports: int = 1, reach: int = 0) -> None:
         self.grouping = grouping
         self.grace = closing.grace
-        self.tracker = Tracker(1, resolved(closing, scope), grouping.of_source)
-        self._ticks = Ticks(1)
+        self.tracker = Tracker(ports, resolved(closing, scope), grouping.of_source)
+        self._reach = reach
+        self._ports = ports
+        self._ticks = Ticks(ports)
         self._first: int | None = None
         awhile = [
             closing.idle,
@@ -147,54 +181,44 @@ class VectorWaiting:
 
     def follow(self, flow: Flow, field: Column | None) -> Followed:
         """Take a batch; `field` is the column of what names the group."""
-        rows, controls = flow.rows, flow.controls
+        return self.follow_all([flow], [field])
+
+    def follow_all(self, flows: Sequence[Flow], fields: Sequence[Column | None]) -> Followed:
+        """Take a batch of each input."""
         groups = Groups([], {})
-        group = groups.of(field, len(rows))
-        places = np.array([each[0] for each in controls], np.int64)
-        cuts = np.searchsorted(rows.place, places, side="right")
-        starts = _runs(rows, group, cuts)
-        found = self._walk(rows, controls, groups, group, starts, cuts.tolist())
-        closed, risen, said = found
-        lengths = np.diff(np.append(starts, len(rows)))
+        taken = course(flows)
+        named = [groups.of(field, len(rows)) for field, rows in zip(fields, taken.rows, strict=True)]
+        runs = [_Runs.of(rows, group, cuts) for rows, group, cuts in zip(taken.rows, named, taken.cuts, strict=True)]
+        risen, said = self._walk(taken, groups, runs)
         number, at, bound, before = (np.array([each[part] for each in risen], np.int64) for part in range(4))
-        moments = Moments(number, at, bound, before, places)
-        return Followed(groups, group, np.repeat(np.array(closed, np.int64), lengths), moments, said)
+        inputs = [
+            Heard(rows, group, np.repeat(np.array(run.closed, np.int64), run.lengths), following)
+            for rows, group, run, following in zip(taken.rows, named, runs, taken.following, strict=True)
+        ]
+        return Followed(groups, inputs, Moments(number, at, bound, before, taken.places), said)
 
     def _walk(
-        self, rows: Rows, controls: list[Control], groups: Groups, group: Array, starts: Array, cuts: list[int]
-    ) -> tuple[list[int], list[tuple[int, int, int, int]], list[Control]]:
+        self, taken: Course, groups: Groups, runs: list[_Runs]
+    ) -> tuple[list[tuple[int, int, int, int]], list[Control]]:
         tracker, marks, grace = self.tracker, self.tracker.marks, self.grace
-        sources, bounds = rows.sources, self._bounds
-        begins = starts.tolist()
-        by_source, by_group = rows.source[starts].tolist(), group[starts].tolist()
-        closed: list[int] = []
+        bounds = self._bounds
         risen: list[tuple[int, int, int, int]] = []
         said: list[Control] = []
-        run = 0
-        for number in range(len(controls) + 1):
-            last = number == len(controls)
-            upto = len(rows) if last else cuts[number]
-            while run < len(begins) and begins[run] < upto:
-                tracker.heard(0, sources[by_source[run]])
-                name = groups.known[by_group[run]]
-                mark = marks.get(name)
-                if mark is None:
-                    tracker.begin(name)
-                    mark = marks.get(name)
-                closed.append(LEAST if mark is None else max(mark - grace, LEAST))
-                run += 1
-            if last:
-                break
-            place, kind, *what = controls[number]
+        for number, (place, (port, (came, kind, *what))) in enumerate(
+            zip(taken.places.tolist(), taken.controls, strict=True)
+        ):
+            for side, run in enumerate(runs):
+                if run.next < run.ends[number]:
+                    self._hear(side, run, run.ends[number], groups)
             if kind == PROGRESS:
                 device, owner, at = what
-                moved = tracker.progress(0, Source(device, owner), at)
+                moved = tracker.progress(port, Source(device, owner), at)
             elif kind == TICK:
-                moved = tracker.tick(0, what[0])
+                moved = tracker.tick(port, what[0])
                 self._first = what[0] if self._first is None else self._first
             else:
                 device, owner, since = what
-                moved = tracker.presence(0, Source(device, owner), since)
+                moved = tracker.presence(port, Source(device, owner), since)
             if moved:
                 if len(moved) > 1:
                     moved = sorted(moved, key=null_first)
@@ -202,12 +226,29 @@ class VectorWaiting:
                     bound = max(marks[name] - grace, LEAST)
                     risen.append((groups.number(name), number, bound, bounds.get(name, LEAST)))
                     bounds[name] = bound
-                    said.append((place, PROGRESS, "", name, bound))
+                    said.append((place, PROGRESS, "", name, bound - self._reach))
             if kind == TICK:
-                least = self._ticks.take(0, what[0])
+                least = self._ticks.take(port, what[0])
+                if event_at(came) == TOLD_AGAIN:
+                    least = what[0]
                 if least is not None:
                     said.append((place, TICK, least))
-        return closed, risen, said
+        for side, run in enumerate(runs):
+            self._hear(side, run, len(run.begins), groups)
+        return risen, said
+
+    def _hear(self, port: int, run: _Runs, upto: int, groups: Groups) -> None:
+        """Elements came at a port: runs of them up to that one."""
+        tracker, marks, grace = self.tracker, self.tracker.marks, self.grace
+        for number in range(run.next, upto):
+            tracker.heard(port, run.sources[run.source[number]])
+            name = groups.known[run.group[number]]
+            mark = marks.get(name)
+            if mark is None:
+                tracker.begin(name)
+                mark = marks.get(name)
+            run.closed.append(LEAST if mark is None else max(mark - grace, LEAST))
+        run.next = upto
 
     def split(self, shard_of: ShardOf) -> WaitingPieces:
         """What is remembered by shard of its group, where there are groups."""
@@ -255,7 +296,7 @@ class VectorWaiting:
             self.restore(shared)
             return
         self._first = shared["first"]
-        (now,) = shared["now"]
+        now = shared["now"][0]
         members: list[Any] = []
         for part in parts:
             if part["now"] is None and self._first is not None:
@@ -267,12 +308,12 @@ class VectorWaiting:
         # Those that may fall quiet, the one heard longest ago first, as the tracker keeps them.
         members.sort(key=lambda member: (member[7], member[4] or 0 if member[7] else 0))
         progress = {
-            "now": [now],
+            "now": [now] * self._ports,
             "everyone": shared["everyone"],
             **{name: [each for part in parts for each in part[name]] for name in ("groups", "begun", "marks")},
             "members": members,
         }
-        self.restore({"progress": progress, "ticks": shared["ticks"] if now is None else [[now], now]})
+        self.restore({"progress": progress, "ticks": shared["ticks"] if now is None else [[now] * self._ports, now]})
 
     def forget(self, device: str) -> None:
         """Wait for that device no more."""
@@ -296,13 +337,32 @@ class VectorWaiting:
         self._bounds = {group: max(mark - self.grace, LEAST) for group, mark in self.tracker.marks.items()}
 
 
-def _runs(rows: Rows, group: Array, cuts: Array) -> Array:
-    """Where runs of one source and one group begin, cut where something is said between them."""
-    if not len(rows):
-        return np.zeros(0, np.int64)
-    changes = (np.diff(rows.source) != 0) | (np.diff(group) != 0)
-    begins = np.zeros(len(rows) + 1, np.bool_)
-    begins[0] = True
-    begins[1:-1] = changes
-    begins[cuts] = True
-    return np.flatnonzero(begins[:-1])
+@dataclass(slots=True)
+class _Runs:
+    """Elements of one input by runs of one source and one group, cut where something is said between them."""
+
+    sources: list[Source]
+    begins: list[int]
+    lengths: Array
+    source: list[int]
+    group: list[int]
+    ends: list[int]
+    """Of each control, how many runs come before it."""
+    closed: list[int]
+    """Of each run so far, the watermark of its group less the grace."""
+    next: int = 0
+
+    @classmethod
+    def of(cls, rows: Rows, group: Array, cuts: Array) -> _Runs:
+        count = len(rows)
+        begins = np.zeros(count + 1, np.bool_)
+        begins[:1] = count > 0
+        if count:
+            begins[1:-1] = (np.diff(rows.source) != 0) | (np.diff(group) != 0)
+            begins[cuts] = True
+        starts = np.flatnonzero(begins[:-1])
+        lengths = np.diff(np.append(starts, count))
+        ends = np.searchsorted(starts, cuts, side="left").tolist()
+        return cls(
+            rows.sources, starts.tolist(), lengths, rows.source[starts].tolist(), group[starts].tolist(), ends, []
+        )

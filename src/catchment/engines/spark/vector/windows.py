@@ -22,8 +22,9 @@ from catchment.engines.spark.rows import Array, Column, Rows, column_of, taken, 
 from catchment.engines.spark.state.pieces import Pieces, ShardOf, by_shard
 from catchment.engines.spark.vector import aggregates
 from catchment.engines.spark.vector.aggregates import Part, VectorAggregates
-from catchment.engines.spark.vector.flow import Flow, VectorStep, kinds_of
+from catchment.engines.spark.vector.flow import TOLD_AGAIN, Flow, VectorStep, kinds_of
 from catchment.engines.spark.vector.keys import Keys
+from catchment.engines.spark.vector.places import entered
 from catchment.engines.spark.vector.waiting import Followed, VectorWaiting
 from catchment.operators.keys import Grouping
 from catchment.operators.ordering import sortable_key
@@ -65,10 +66,10 @@ class VectorWindows(VectorStep):
         self._panes = _Panes(none, none, self._aggregates.empty(0))
 
     def run(self, flow: Flow) -> tuple[Flow, ...]:
-        rows, position = flow.rows, self._grouping.position
-        field = None if position is None else rows.columns[self._places[position]]
+        position = self._grouping.position
+        field = None if position is None else flow.rows.columns[self._places[position]]
         followed = self._waiting.follow(flow, field)
-        closed = followed.closed
+        rows, closed = followed.rows, followed.closed
         behind = rows.at < closed
         late = np.zeros(len(rows), np.bool_)
         if behind.any():
@@ -306,7 +307,7 @@ def _roomy(part: Array) -> Array:
 def _cuts(behind: Array, moments: Array) -> list[int]:
     """Before which places a batch is cut: those of elements behind, where a moment lies since the cut before."""
     cuts: list[int] = []
-    since = -1
+    since = entered(TOLD_AGAIN)
     places = moments.tolist()
     at = 0
     for place in behind.tolist():
