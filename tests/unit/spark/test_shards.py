@@ -30,10 +30,10 @@ from tests.unit.spark.vector_processes import Timely
 from tests.unit.spark.vector_programs import pair_graph, vector_graph
 
 
-def kept_in_shards(seed: int) -> tuple[bool, list[str]]:
+def kept_in_shards(seed: int, *graphs: Callable[[random.Random], Graph]) -> tuple[bool, list[str]]:
     """Whether a random program's state is in shards, and in what it differs from the reference."""
     draw = random.Random(seed)
-    drawn = draw.choice((vector_graph, graph, pair_graph))(draw)
+    drawn = draw.choice(graphs)(draw)
     entries = [
         entry
         for entry in history(draw, drawn, draw.choice((20, 60, 150)))
@@ -62,9 +62,20 @@ def kept_in_shards(seed: int) -> tuple[bool, list[str]]:
 @example(4723)
 def test_generated(seed: int) -> None:
     try:
-        _, found = kept_in_shards(seed)
+        _, found = kept_in_shards(seed, vector_graph, graph)
     except ProgramError as error:
-        assert error.code == "C330"  # a step without key behind one with a key, or a stream that goes by two keys
+        assert error.code == "C330"  # a step without key behind one with a key
+    else:
+        assert found == []
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.integers(0, 10**9))
+def test_generated_of_two_inputs(seed: int) -> None:
+    try:
+        _, found = kept_in_shards(seed, pair_graph)
+    except ProgramError as error:
+        assert error.code == "C330"  # the same, or a stream that goes by two keys
     else:
         assert found == []
 
