@@ -3,7 +3,7 @@
     cut        every third device loses its network for a while; what it reads waits in its outbox
     kill       one of Spark's executors is ended with SIGKILL, with all that it held
     burst      every device plays the next minutes of its recording at once
-    certify    the log is computed again by another engine, and compared with what devices hold
+    certify    the log is computed again by the reference engine, and compared with what devices hold
 
 A trial begins with a line, and ends with one that says after how long everything was as before. Questions come from the
 gateway's page over a socket, which only this user may open. Knows the stage; not who asks.
@@ -38,7 +38,11 @@ LEVERS = (
     ("cut", "Disconnect a third", "Every third device loses its network for 15 seconds. It goes on reading."),
     ("kill", "Kill an executor", "One of Spark's two executor processes is ended with SIGKILL, in the middle of work."),
     ("burst", "Send a burst", "Every device reads the next 15 minutes of its life at once, and sends them."),
-    ("certify", "Issue the certificate", "The whole log is computed again by another engine, result by result."),
+    (
+        "certify",
+        "Issue the certificate",
+        "The whole log is computed again by the reference engine, and compared result by result.",
+    ),
 )
 
 

@@ -231,7 +231,7 @@ export function trials(state) {
     open = card.querySelector("details")?.open ?? open;
     fill(card, h("h2", {}, "Certificate"), h("div", { class: "verdict" }, h("strong", { class: one.kept ? "" : "bad" }, one.kept ? "KEPT" : "BROKEN"), h("span", { class: "quiet" }, `declared ${one.declared}; delay is not part of it`)),
       h("dl", { class: "tiles" }, tile("Compared", [number(one.measured.ideal), ""], `elements in ${number(one.streams)} streams`), tile("Missing", [number(one.measured.missing), ""]), tile("Wrong", [number(one.measured.incorrect), ""]), tile("Twice", [number(one.measured.duplicates), ""])),
-      h("p", { class: "quiet small" }, `${number(one.entries)} entries of the log with ${number(one.elements)} elements, computed again in ${number(one.took_s)} s`),
+      h("p", { class: "quiet small" }, `${number(one.entries)} entries of the log with ${number(one.elements)} elements, computed again in ${number(one.took_s)} s: what ${number(one.by_reference)} of ${number(one.users)} users were due by the reference engine${one.by_reference < one.users ? ", the others by the devices' engine, for want of time" : ""}`),
       h("details", { open }, h("summary", {}, "The certificate in full"), h("pre", { tabindex: "0" }, one.text)));
   }
   return { place, update, stop() {} };
