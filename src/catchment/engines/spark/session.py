@@ -1,6 +1,6 @@
 """A Spark session with the settings that were measured to suit streams of small batches.
 
-What each buys is in docs/decisions/0070: Unix sockets and the file-system checkpoint manager halve the floor of a
+What each buys is in docs/decisions/0211: Unix sockets and the file-system checkpoint manager halve the floor of a
 micro-batch, shuffle partitions equal cores, state lives in RocksDB with changelogs. Knows Spark's settings and
 nothing of programs.
 """

@@ -210,11 +210,12 @@ class GroupCommit:
         if now >= self._renew_at:
             self._renew_at = now + self._renew_us
             self._guarded(partial(self.partition.renew, now_us=now))
+            # Somebody may be waiting for it, and it has several steps that wait for others: see `forgetting`.
+            self._forgets = True
         if now >= self._trim_at:
             self._trim_at = now + self._trim_us
             self._guarded(self._trim)
-            self._guarded(partial(self._forget, now))
-        elif self._forgets:
+        if self._forgets:
             self._guarded(partial(self._forget, now))
         with self._lock:
             if self._pending or self._closing or self._forgets or self._is_replaced():

@@ -29,10 +29,13 @@ export function lines(title, unit, series, { scale = 1 } = {}) {
   for (const part of [0, 0.5, 1]) {
     const level = y((most * part) / scale);
     drawn.append(h("line", { class: "grid", x1: LEFT, x2: WIDE, y1: level, y2: level }));
-    drawn.append(h("text", { x: LEFT - 8, y: level + 4, "text-anchor": "end" }, number(most * part)));
+    // An axis without anything on it would say what is not so.
+    if (all.length) drawn.append(h("text", { x: LEFT - 8, y: level + 4, "text-anchor": "end" }, number(most * part)));
   }
-  drawn.append(h("text", { x: LEFT, y: HIGH - 3 }, `${Math.round((now - from) / 1000)} s ago`));
-  drawn.append(h("text", { x: WIDE - 2, y: HIGH - 3, "text-anchor": "end" }, "now"));
+  if (all.length) {
+    drawn.append(h("text", { x: LEFT, y: HIGH - 3 }, `${Math.round((now - from) / 1000)} s ago`));
+    drawn.append(h("text", { x: WIDE - 2, y: HIGH - 3, "text-anchor": "end" }, "now"));
+  } else drawn.append(h("text", { x: (LEFT + WIDE) / 2, y: HIGH / 2 - 10, "text-anchor": "middle" }, "nothing yet"));
   series.forEach(([, points], place) => {
     const runs = [[]];
     for (const [at, value] of points) {
@@ -47,7 +50,7 @@ export function lines(title, unit, series, { scale = 1 } = {}) {
   });
   return h(
     "figure", { class: "card chart" },
-    h("header", {}, h("h2", {}, title), h("b", {}, last === undefined ? "–" : number(last), " ", h("small", {}, unit))),
+    h("header", {}, h("h2", {}, title), h("b", {}, last === undefined ? "" : [number(last), " ", h("small", {}, unit)])),
     series.length > 1 && h("div", { class: "keys" }, series.map(([name]) => h("span", {}, name))),
     drawn,
   );

@@ -29,7 +29,8 @@ export function drawPlan(plan, counts) {
   put("log", [["log", "log", ["durable before it", "is acknowledged"]]]);
   put("results", down.length ? [["results", "back on devices", down.map((edge) => edge.name)]] : []);
   const high = Math.max(...[...boxes.values()].map((box) => box.y + box.high)) + 24;
-  const drawn = h("svg", { viewBox: `0 0 ${WIDE} ${high}`, role: "img", "aria-label": spoken(plan, counts) });
+  const right = 20 + (lanes.length - 1) * step + Math.min(BOX, step - 70) + 20;
+  const drawn = h("svg", { viewBox: `0 0 ${right} ${high}`, role: "img", "aria-label": spoken(plan, counts) });
   for (const lane of lanes) {
     const x = 20 + lanes.indexOf(lane) * step;
     drawn.append(h("rect", { class: "box site", rx: 14, x: x - 12, y: 14, width: Math.min(BOX, step - 70) + 24, height: high - 22 }));

@@ -31,10 +31,10 @@ export function live(state) {
     const programs = Object.values(now.programs), running = programs.find((one) => one.state === "running");
     fill(tiles,
       tile("Devices here", [number(now.devices.seen), ""], `of ${number(now.devices.enrolled)} enrolled`),
-      tile("Readings", [number(look.elements ?? 0), "/s"], `in ${number(look.uploads ?? 0)} uploads`),
+      tile("Readings", [number(look.elements ?? 0), "/s"], `in ${number(look.uploads ?? 0)} uploads/s`),
       tile("Sent", [...bytes(look.bytes ?? 0).slice(0, 1), `${bytes(look.bytes ?? 0)[1]}/s`], "after policies and codec"),
       tile("Results", [number(look.given ?? 0), "/s"], running ? `${number(total(running.given))} in all` : `Spark: ${programs[0]?.state ?? "not there"}`),
-      tile("Delay, p50", span(look.p50_ms), `p95 ${span(look.p95_ms).join(" ")}, upload to result`),
+      tile("Delay, p50", span(look.p50_ms), look.p95_ms === null || look.p95_ms === undefined ? "no results yet" : `p95 ${span(look.p95_ms).join(" ")}, upload to result`),
       tile("Backlog", bytes(look.behind_bytes ?? 0), look.waiting === null || look.waiting === undefined ? "in the log" : `and ${number(look.waiting)} readings on devices`));
     if (Date.now() - drawn < 1900 && charts.children.length) return;
     drawn = Date.now();
@@ -175,7 +175,7 @@ export function health(state) {
     const programs = Object.values(now.programs);
     fill(tiles,
       tile("Gateway", [now.health.ready ? "ready" : "not ready", ""], now.health.gateway),
-      tile("Log", [number(Object.keys(now.health.partitions).length), ""], `partitions, ${Object.values(now.health.partitions).join(", ")}`),
+      tile("Log", [number(Object.keys(now.health.partitions).length), ""], `${Object.keys(now.health.partitions).length === 1 ? "partition" : "partitions"}, ${Object.values(now.health.partitions).join(", ")}`),
       tile("Disk", bytes(now.health.free_bytes), "free"),
       tile("Restarts", [number(programs.reduce((sum, one) => sum + (one.restarts ?? 0), 0)), ""], "of queries"),
       tile("Refused", [number(total(now.refused)), ""], Object.keys(now.refused).join(", ") || "nothing"));
