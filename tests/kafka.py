@@ -13,8 +13,6 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from kafka import KafkaProducer  # type: ignore[import-untyped]
-
 from catchment.engines.spark.jars import Wanted, fetch
 from catchment.engines.spark.java import use_java
 
@@ -65,6 +63,9 @@ class Kafka:
 
     def send(self, topic: str, messages: Iterable[tuple[int, bytes | None, bytes | None]]) -> None:
         """Messages as (partition, key, value), each acknowledged when this returns."""
+        # Here, where a test can say what it thinks of the warnings that importing it gives.
+        from kafka import KafkaProducer  # type: ignore[import-untyped]
+
         producer = KafkaProducer(bootstrap_servers=self.servers)
         for partition, key, value in messages:
             producer.send(topic, value, key=key, partition=partition, timestamp_ms=1_000_000)

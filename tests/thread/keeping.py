@@ -17,7 +17,7 @@ from tests.thread.processes import CATCHMENT
 
 
 class Keeping:
-    """The program, in a directory of its own, in which it keeps `kept`."""
+    """The program, in a directory of its own, in which its sinks keep what they keep."""
 
     def __init__(self, folder: Path, program: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
@@ -50,10 +50,10 @@ class Keeping:
         """Its journal, in all its starts."""
         return (self.folder / "journal").read_text()
 
-    def kept(self) -> list[dict[str, Any]]:
-        """What the files hold, by their list."""
+    def kept(self, path: str = "kept") -> list[dict[str, Any]]:
+        """What the files of a sink hold, by their list."""
         try:
-            rows: list[dict[str, Any]] = open_table(self.folder / "kept").rows().to_pylist()
+            rows: list[dict[str, Any]] = open_table(self.folder / path).rows().to_pylist()
         except ProgramError:
             return []
         return rows

@@ -33,8 +33,16 @@ def sold(cloud: cm.CloudSite) -> cm.Stream[Sale]:
         timestamp="sent",
         partition="partition",
         offset="offset",
+        late=cm.minutes(2),
         messages_per_batch=100,
     )
 
 
+@sales.stream(at=cm.CLOUD)
+def turnover(sold: cm.Stream[Sale]) -> cm.Stream[cm.Record]:
+    """What each shop took in ten seconds."""
+    return sold.key_by(Sale.shop).window(cm.tumble(cm.seconds(10))).agg(cents=cm.sum(Sale.cents), n=cm.count())
+
+
 sales.sink(sold, "parquet", path="kept", every=cm.seconds(0.2))
+sales.sink(turnover, "parquet", path="turnover", every=cm.seconds(0.2))
