@@ -187,7 +187,8 @@ def _decoded(written: Schema, wanted: Sequence[str], uploads: Uploads, refuse: A
     readable = []
     for number, frame in enumerate(frames):
         try:
-            read_frames(written, [frame])
+            # What is wanted is what is judged, here too: whether one is refused must not hang on those beside it.
+            read_frames(written, [frame], wanted=wanted)
         except CatchmentError as error:
             refuse(uploads.take(np.array([number])), str(error))
         else:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import catchment as cm
@@ -25,6 +26,7 @@ from catchment.gateway.log.files.disk import LocalDisk
 from catchment.gateway.log.files.partition import Limits, Partition
 from catchment.gateway.log.files.reader import open_log
 from catchment.plan.physical import Part, Plan
+from catchment.program.types import STR, Column, Schema
 from catchment.sync.codecs.codec import codec
 
 BUCKETS = 4
@@ -201,6 +203,33 @@ def test_undecoded_uploads_give_the_same(make: Any, seed: int, tmp_path: Path) -
     assert decoded
     assert by_owner(whole) == by_owner(parted)
     assert {"quarantine"} < set(whole), "something was refused, and something came out"
+
+
+def test_whether_an_upload_is_refused_does_not_hang_on_those_beside_it(tmp_path: Path) -> None:
+    """Devices of the program before send a field more, in which nobody looks: there it may be broken, elsewhere not."""
+    plan = cm.build(everyone())
+    part = next(part for part in plan.parts if part.site == cm.CLOUD)
+    schema = plan.schemas[plan.sync("fixes").schema]
+    wide = Schema("Fix", (*schema.fields, Column("note", STR)))
+    plan = msgspec.structs.replace(plan, schemas={**plan.schemas, wide.fingerprint: wide})
+    sound = codec("delta").encode(wide, [("", 5, 7, "a word")])
+    payloads = [sound, sound.replace(b"a word", b"a\xffword"), b"\xff" + sound]
+    layout.create(LocalDisk(tmp_path), partitions=1)
+    limits = Limits(reserve_bytes=0)
+    writer = Partition(LocalDisk(tmp_path), 0, holder="w", address="", now_us=0, salt=lambda: 7, limits=limits)
+    whose = Entry(kind=Kind.DATA, device="a", user="ada", stream="walks/fixes", codec="delta", count=1, received_us=0)
+    for payload in payloads:
+        writer.append([msgspec.structs.replace(whose, schema=wide.fingerprint, payload=payload)], now_us=0)
+    writer.close()
+    intake, log = Intake(plan, part), open_log(str(tmp_path))
+
+    def opened(batch_bytes: int) -> tuple[int, list[bytes]]:
+        """How many elements came of it, and which payloads were refused."""
+        parts = [intake.open(intake.read(batch)) for batch in read_arrow(log, 0, 0, batch_bytes=batch_bytes)]
+        rows = [rows for part in parts for rows in part.rows.values()]
+        return sum(map(len, rows)), [what["payload"] for part in parts for *_, what in part.refused]
+
+    assert opened(1) == opened(1 << 20) == (2, payloads[2:])
 
 
 def test_a_key_that_an_author_s_function_makes_is_not_known_before() -> None:
