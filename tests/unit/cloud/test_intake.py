@@ -28,6 +28,7 @@ from catchment.gateway.log.files.reader import open_log
 from catchment.plan.physical import Part, Plan
 from catchment.program.types import STR, Column, Schema
 from catchment.sync.codecs.codec import codec
+from tests.unit.spark.bucketed import Memory
 
 BUCKETS = 4
 SECOND = 1_000_000
@@ -143,7 +144,7 @@ def run(root: Path, plan: Plan, part: Part, stages: Stages, seed: int) -> tuple[
         return front.entered(intake.open(Arrived(arrived.count, uploads=arrived.uploads)))
 
     log = open_log(str(root))
-    stores: list[_Store] = [_Store() for _ in range(BUCKETS)]
+    stores = [Memory() for _ in range(BUCKETS)]
     begin, end = log.start(0), log.end(0)
     given: dict[str, list[Any]] = defaultdict(list)
     decoded = 0
@@ -162,14 +163,6 @@ def run(root: Path, plan: Plan, part: Part, stages: Stages, seed: int) -> tuple[
                 given[output] += Results([packet], count)
         begin = upto
     return given, decoded
-
-
-class _Store(dict[int, bytes]):
-    def put(self, number: int, state: bytes) -> None:
-        self[number] = state
-
-    def remove(self, number: int) -> None:
-        self.pop(number, None)
 
 
 def by_owner(given: dict[str, list[Any]]) -> dict[str, dict[Any, list[Any]]]:
