@@ -3,13 +3,16 @@
 Each device keeps a window of batches under way, a batch being 100 GPS points in 400 bytes. Four servers take the same
 batches from the same client, in turn, each on one machine with the client:
 
-    ours             one gateway, one partition: every batch is synced before it is acknowledged
+    ours             a gateway per core, sharing one log by its partitions; devices are sent to theirs. Every batch is
+                     synced before it is acknowledged
+    ours, alone      one gateway, one partition: what one process does
     mosquitto        Debian's, QoS 1 for a persistent subscriber that is away: acknowledged from memory
     nats             JetStream, file storage, default: acknowledged before it is synced (every two minutes)
     nats, synced     JetStream with `sync_interval: always`
 
-Debian's nats-server (2.9) has no such setting, so both are of a pinned package of PyPI. Afterwards: how long a batch
-waits when the fleet sends at a fixed rate, and what idle devices cost.
+Debian's nats-server (2.9) has no such setting, so both are of a pinned package of PyPI; a nats-server uses every core
+by itself, and mosquitto one. The client's own CPU is in the table: what is measured is the servers as long as it
+is far below a core. Afterwards: how long a batch waits where each device has one under way, and what idle devices cost.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import harness
@@ -56,28 +59,67 @@ class Load:
         return self.devices * self.batches
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that runs: one process, or several that share the work. Any port will do for any device."""
+
+    port: int
+    processes: tuple[subprocess.Popen[bytes], ...]
+
+    @property
+    def cpu_s(self) -> float:
+        return sum(_cpu_s(process.pid) for process in self.processes)
+
+    @property
+    def rss_kb(self) -> int:
+        return sum(_rss_kb(process.pid) for process in self.processes)
+
+
 @dataclass(slots=True)
 class Server:
     """A way to run one of the servers in a fresh directory."""
 
     name: str
     protocol: str
-    waits_ms: list[tuple[float, float]]
-    cpu_s: list[float]
+    processes: int = 1
+    waits_ms: list[tuple[float, float]] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
+    client_cpu_s: list[float] = field(default_factory=list)
 
     @contextlib.contextmanager
-    def running(self, home: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    def running(self, home: Path) -> Iterator[Running]:
+        with contextlib.ExitStack() as stack:
+            started = [stack.enter_context(self._process(home, number)) for number in range(self.processes)]
+            if self.protocol == "ours":
+                for port, _ in started:
+                    _wait_until_ready(port)
+            port = started[0][0]
+            self._prepare(home, port)
+            yield Running(port, tuple([process for _, process in started]))
+
+    def side(self, load: Load) -> Side:
+        """The server as a side of a race."""
+
+        def run() -> Reading:
+            with tempfile.TemporaryDirectory() as home, self.running(Path(home)) as running:
+                before = running.cpu_s
+                read = _load(self.protocol, running.port, load, Path(home))
+                self.cpu_s.append(running.cpu_s - before)
+                self.client_cpu_s.append(float(read["client_cpu_s"]))
+                self.waits_ms.append((float(read["p50_ms"]), float(read["p99_ms"])))
+                return Reading(float(read["seconds"]), self._kept(Path(home), running.port, int(read["answer"])))
+
+        return Side(self.name, run)
+
+    @contextlib.contextmanager
+    def _process(self, home: Path, number: int) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
         port = _free_port()
-        command, environment = self._command(home, port)
+        command, environment = self._command(home, port, number)
         process = subprocess.Popen(
             command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
             _wait_for(port, process)
-            if self.protocol == "ours":
-                # It listens before it has taken its partitions; this answers when it has.
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=20).read()
-            self._prepare(home, port)
             yield port, process
         finally:
             process.send_signal(signal.SIGTERM)
@@ -87,24 +129,12 @@ class Server:
                 process.kill()
                 process.wait()
 
-    def side(self, load: Load) -> Side:
-        """The server as a side of a race."""
-
-        def run() -> Reading:
-            with tempfile.TemporaryDirectory() as home, self.running(Path(home)) as (port, process):
-                before = _cpu_s(process.pid)
-                read = _load(self.protocol, port, load, Path(home))
-                self.cpu_s.append(_cpu_s(process.pid) - before)
-                self.waits_ms.append((float(read["p50_ms"]), float(read["p99_ms"])))
-                return Reading(float(read["seconds"]), self._kept(Path(home), port, int(read["answer"])))
-
-        return Side(self.name, run)
-
-    def _command(self, home: Path, port: int) -> tuple[list[str], dict[str, str]]:
+    def _command(self, home: Path, port: int, number: int) -> tuple[list[str], dict[str, str]]:
         match self.protocol:
             case "ours":
                 words = ["-m", "catchment", "gateway", "run", "--data", str(home), "--port", str(port)]
-                return [sys.executable, *words, "--partitions", "1", "--reserve-mb", "1"], {}
+                words += ["--name", f"gateway-{number}", "--partitions", str(self.processes)]
+                return [sys.executable, *words, "--reserve-mb", "1"], {}
             case "mqtt":
                 root = _debian()
                 (home / "mosquitto.conf").write_text(
@@ -153,11 +183,14 @@ def main() -> int:
     quick = harness.arguments(__doc__).parse_args().quick
     _raise_limits()
     load = Load(devices=200, batches=60 if quick else 250, window=16)
+    cores = os.cpu_count() or 1
+    alone = Server("ours, alone", "ours")
     servers = [
-        Server("ours", "ours", [], []),
-        Server("mosquitto", "mqtt", [], []),
-        Server("nats", "nats", [], []),
-        Server("nats, synced", "nats", [], []),
+        Server("ours", "ours", processes=cores),
+        alone,
+        Server("mosquitto", "mqtt"),
+        Server("nats", "nats"),
+        Server("nats, synced", "nats"),
     ]
     _nats()
     _debian()
@@ -169,13 +202,14 @@ def main() -> int:
             f"{load.total * POINTS / race.median(server.name) / 1e6:.2f}",
             f"{_median([p50 for p50, _ in server.waits_ms]):.1f}",
             f"{_median([p99 for _, p99 in server.waits_ms]):.1f}",
-            f"{_median(server.cpu_s) / load.total * 1e6:.0f}",
+            f"{_median(server.cpu_s) / load.total * 1e6:.1f}",
+            f"{_median(server.client_cpu_s) / load.total * 1e6:.1f}",
         ]
         for server in servers
     ]
-    headings = ["window of 16 per device", "M points/s", "p50 ms", "p99 ms", "server CPU µs per batch"]
+    headings = ["window of 16 per device", "M points/s", "p50 ms", "p99 ms", "server CPU µs per batch", "client's"]
     print("\n" + harness.table(headings, rows) + "\n")
-    figures: dict[str, object] = {"one_under_way": _one_under_way(servers[0], quick), "idle": _idle(quick)}
+    figures: dict[str, object] = {"one_under_way": _one_under_way(alone, quick), "idle": _idle(alone, quick)}
     ratios = {name: race.ratio("ours", over=name) for name in race.seconds if name != "ours"}
     points_per_s = load.total * POINTS / race.median("ours")
     idle = figures["idle"]
@@ -197,30 +231,30 @@ def main() -> int:
 def _one_under_way(server: Server, quick: bool) -> dict[str, object]:
     """How long a batch waits where each device has one under way: no queue of its own before it."""
     load = Load(devices=200, batches=20 if quick else 100, window=1)
-    with tempfile.TemporaryDirectory() as home, server.running(Path(home)) as (port, _):
-        read = _load(server.protocol, port, load, Path(home))
+    with tempfile.TemporaryDirectory() as home, server.running(Path(home)) as running:
+        read = _load(server.protocol, running.port, load, Path(home))
     rate = load.total / float(read["seconds"])
     waits = f"p50 {read['p50_ms']:.1f} ms, p99 {read['p99_ms']:.1f} ms"
     print(f"one batch under way per device: {rate:,.0f} batches/s, {waits}")
     return {"batches_per_s": round(rate), "p50_ms": read["p50_ms"], "p99_ms": read["p99_ms"]}
 
 
-def _idle(quick: bool) -> dict[str, object]:
-    """What idle devices cost: connected, each showing a sign of life per minute."""
+def _idle(server: Server, quick: bool) -> dict[str, object]:
+    """What idle devices cost one gateway: connected, each showing a sign of life per minute."""
     devices, watch_s = (1_000, 10) if quick else (10_000, 60)
-    server = Server("ours", "ours", [], [])
-    with tempfile.TemporaryDirectory() as home, server.running(Path(home)) as (port, process):
-        empty_kb = _rss_kb(process.pid)
-        words = ["-m", "bench.ingest_idle", "--port", str(port), "--devices", str(devices), "--data", home]
+    with tempfile.TemporaryDirectory() as home, server.running(Path(home)) as running:
+        empty_kb = running.rss_kb
+        words = ["-m", "bench.ingest_idle", "--port", str(running.port), "--devices", str(devices), "--data", home]
         with subprocess.Popen(
             [sys.executable, *words, "--seconds", str(watch_s)], stdout=subprocess.PIPE, text=True, cwd=BENCH.parent
         ) as fleet:
             assert fleet.stdout is not None
-            fleet.stdout.readline()
-            before, start = _cpu_s(process.pid), time.perf_counter()
+            if not fleet.stdout.readline():
+                raise PeerFailedError("the idle fleet ended before all of it was let in")
+            before, start = running.cpu_s, time.perf_counter()
             held = int(json.loads(fleet.stdout.readline())["held"])
-            cpu = (_cpu_s(process.pid) - before) / (time.perf_counter() - start)
-            kb = (_rss_kb(process.pid) - empty_kb) / devices
+            cpu = (running.cpu_s - before) / (time.perf_counter() - start)
+            kb = (running.rss_kb - empty_kb) / devices
     print(f"{held:,} idle devices: {kb:.1f} kB each, {cpu / devices * 1e3 * 100:.2f} % of a core per 1,000")
     return {"held": held, "kb_per_device": round(kb, 1), "cpu_share_per_1000": round(cpu / devices * 1e3, 4)}
 
@@ -293,6 +327,15 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.05)
 
 
+def _wait_until_ready(port: int) -> None:
+    """Until a gateway writes what it should: it listens before it has taken its partitions from the others."""
+    for _ in range(600):
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5):
+            return
+        time.sleep(0.05)
+    raise PeerFailedError(f"the gateway at port {port} took no partition in half a minute")
+
+
 def _free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -318,6 +361,8 @@ def _raise_limits() -> None:
     """Ten thousand connections need as many file descriptors; children inherit the limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard < 10_500:
+        print(f"this machine allows a process {hard:,} open files: ten thousand connections do not fit")
 
 
 if __name__ == "__main__":

@@ -49,8 +49,9 @@ async def run(port: int, count: int, seconds: float, data: Path) -> None:
         device = Device(Ours(number, credential, b""))
         await loop.create_connection(lambda device=device: device, "127.0.0.1", port)  # type: ignore[misc]
         devices.append(device)
-    while not all(device.speech.is_joined for device in devices):
-        await asyncio.sleep(0.1)
+    async with asyncio.timeout(120):
+        while not all(device.speech.is_joined for device in devices):
+            await asyncio.sleep(0.1)
     print(json.dumps({"joined": count}), flush=True)
     until = time.monotonic() + seconds
     position = 0.0

@@ -20,9 +20,10 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from catchment.gateway.stores import open_enrolment
-from catchment.sync.frame import Ack, Data, Error, Hello, Welcome, decode_all, encode
+from catchment.sync.frame import Ack, Data, Error, Hello, Moved, Welcome, decode_all, encode
 from catchment.sync.parts import Clock, Epoch
 
 PAYLOAD_BYTES = 400
@@ -35,6 +36,8 @@ class Speech(Protocol):
     """A protocol, as one device speaks it. `greet` and `heard` return bytes to write."""
 
     is_joined: bool
+    moved_to: str
+    """Where another server of the same fleet is, if this one said that the device belongs there."""
 
     def greet(self) -> bytes: ...
 
@@ -51,7 +54,7 @@ class Ours:
     """Frames on a WebSocket; what the window lets go at once travels in one message."""
 
     def __init__(self, number: int, credential: str, payload: bytes) -> None:
-        self.is_joined = False
+        self.is_joined, self.moved_to = False, ""
         self._name = f"bench-{number}"
         self._credential = credential
         self._payload = payload
@@ -61,6 +64,7 @@ class Ours:
         self._acknowledged = 0
 
     def greet(self) -> bytes:
+        self._upgraded, self._buffer, self.moved_to = False, b"", ""
         key = base64.b64encode(os.urandom(16)).decode()
         return (
             "GET /v1/sync HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -97,7 +101,9 @@ class Ours:
                     case Ack() if frame.marks:
                         count += (frame.marks[0].upto - self._acknowledged) // POINTS
                         self._acknowledged = frame.marks[0].upto
-                    case Error():
+                    case Moved() if frame.gateway:
+                        self.moved_to = frame.gateway
+                    case Error() | Moved():
                         raise RuntimeError(str(frame))
                     case _:
                         pass
@@ -117,7 +123,9 @@ class Ours:
                 (length,), at = struct.unpack_from(">H", self._buffer, 2), 4
             if len(self._buffer) < at + length:
                 return
-            yield self._buffer[at : at + length]
+            # Whether the server also says goodbye is of no interest.
+            if self._buffer[0] == 0x82:
+                yield self._buffer[at : at + length]
             self._buffer = self._buffer[at + length :]
 
 
@@ -125,7 +133,7 @@ class Mqtt:
     """QoS 1 publishing, MQTT 3.1.1."""
 
     def __init__(self, number: int, payload: bytes) -> None:
-        self.is_joined = False
+        self.is_joined, self.moved_to = False, ""
         self._number = number
         self._payload = payload
         self._buffer = b""
@@ -161,7 +169,7 @@ class Nats:
     """JetStream publishing: each message is acknowledged to an inbox."""
 
     def __init__(self, number: int, payload: bytes) -> None:
-        self.is_joined = False
+        self.is_joined, self.moved_to = False, ""
         self._number = number
         self._payload = payload
         self._buffer = b""
@@ -217,6 +225,11 @@ class Device(asyncio.Protocol):
             return
         if answer:
             self._transport.write(answer)
+        if self._speech.moved_to:
+            # Nothing more is heard of the former connection but its end, at once.
+            self._transport.abort()
+            self._fleet.move(self, urlsplit(self._speech.moved_to).port or 0)
+            return
         if self._speech.is_joined and not was_joined:
             self._fleet.joined()
         if count:
@@ -230,7 +243,7 @@ class Device(asyncio.Protocol):
                 self.pump()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._done < len(self._batches):
+        if self._done < len(self._batches) and not self._speech.moved_to:
             self._fleet.fail(exc or ConnectionResetError("the server closed a connection"))
 
     def pump(self) -> None:
@@ -248,6 +261,7 @@ class Fleet:
     def __init__(self, devices: int) -> None:
         self.waits: list[float] = []
         self._to_join = self._to_finish = devices
+        self._tasks: set[asyncio.Task[None]] = set()
         self.everyone_joined = asyncio.Event()
         self.everyone_finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -260,6 +274,19 @@ class Fleet:
         self._to_finish -= 1
         if not self._to_finish and not self.everyone_finished.done():
             self.everyone_finished.set_result(None)
+
+    def move(self, device: Device, port: int) -> None:
+        """Have the device go on at that port."""
+        task = asyncio.get_running_loop().create_task(self.connect(device, port))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def connect(self, device: Device, port: int) -> None:
+        """Connect the device."""
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: device, "127.0.0.1", port)
+        except OSError as error:
+            self.fail(error)
 
     def fail(self, error: Exception) -> None:
         if not self.everyone_finished.done():
@@ -283,7 +310,7 @@ async def run(arguments: argparse.Namespace) -> dict[str, object]:
                 speech = Nats(number, payload)
         batches = [speech.batch(index) for index in range(arguments.batches)]
         device = Device(speech, batches, arguments.window, fleet)
-        await asyncio.get_running_loop().create_connection(lambda device=device: device, "127.0.0.1", arguments.port)  # type: ignore[misc]
+        await fleet.connect(device, arguments.port)
         devices.append(device)
     await asyncio.wait_for(fleet.everyone_joined.wait(), 60)
     start, spent = time.perf_counter(), _cpu()

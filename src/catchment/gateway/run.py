@@ -26,6 +26,7 @@ from catchment.gateway.page.site import Site
 from catchment.gateway.patience import HEAD_S, protocol
 from catchment.gateway.service import Service
 from catchment.gateway.stores import Options
+from catchment.gateway.websocket import Socket
 
 TAKES_NO_BYTES_MS = 30_000
 """How long a device may leave what was sent to it untaken."""
@@ -89,7 +90,7 @@ def server(
     """A server that is not running yet: `serve(sockets=[…])` runs it."""
     config = uvicorn.Config(
         application,
-        ws="websockets-sansio",
+        ws=Socket,
         ws_max_size=message_bytes_max,
         # Sleeping radios do not answer pings; idle connections are closed by what devices say, not by pings.
         ws_ping_interval=None,

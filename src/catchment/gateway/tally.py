@@ -5,8 +5,9 @@ Names in counters come from devices, so they are bounded: beyond so many streams
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
 
 from catchment.errors import CatchmentError
 from catchment.gateway.service import Service
@@ -14,6 +15,7 @@ from catchment.gateway.uplink import Turn
 from catchment.sync.frame import Data, Frame
 from catchment.sync.parts import NO_LOSS, Epoch, Lost
 
+_STREAM, _COUNT = attrgetter("stream"), attrgetter("count")
 LABELS_MAX = 500
 _LOST_KEPT = 100_000
 
@@ -39,8 +41,11 @@ class Tally:
 
     def frames(self, frames: Iterable[Frame]) -> None:
         """A message arrived."""
-        for kind, count in Counter([type(frame).__name__ for frame in frames]).items():
-            self._metrics.frames.add(kind.lower(), by=count)
+        counts: dict[type[Frame], int] = {}
+        for kind in map(type, frames):
+            counts[kind] = counts.get(kind, 0) + 1
+        for kind, count in counts.items():
+            self._metrics.frames.add(kind.__name__.lower(), by=count)
 
     def logged(self, device: str, turn: Turn, took_us: int) -> None:
         """A turn is durable."""
@@ -50,16 +55,13 @@ class Tally:
             return
         metrics.acknowledge.observe(took_us / 1e6, len(turn.taken))
         metrics.uploads.add(by=len(turn.taken))
-        elements: dict[str, int] = {}
-        payload_bytes = 0
-        for frame, _ in turn.taken:
-            elements[frame.stream] = elements.get(frame.stream, 0) + frame.count
-            payload_bytes += len(frame.payload)
-            if frame.lost is not NO_LOSS and frame.lost.total:
+        metrics.payload_bytes.add(by=sum([len(frame.payload) for frame in turn.taken]))
+        for stream, frames in groupby(turn.taken, key=_STREAM):
+            label = self.label(stream)
+            metrics.elements.add(label, by=sum(map(_COUNT, frames)))
+        for frame in turn.taken:
+            if frame.lost != NO_LOSS:
                 self._count_lost(device, frame, self.label(frame.stream))
-        metrics.payload_bytes.add(by=payload_bytes)
-        for stream, count in elements.items():
-            metrics.elements.add(self.label(stream), by=count)
 
     def refused(self, error: CatchmentError) -> None:
         """Something was refused."""

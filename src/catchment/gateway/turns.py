@@ -32,10 +32,16 @@ _ELSEWHERE = frozenset({"G504", "G505", "G518"})
 
 
 class Heard(NamedTuple):
-    """A frame, and its bytes."""
+    """The frames of a message, and where each ends in it."""
 
-    frame: Frame
-    raw: bytes
+    body: bytes
+    frames: list[Frame]
+    bounds: list[tuple[int, int]]
+
+    def raw(self, number: int) -> bytes:
+        """The bytes of a frame."""
+        start, end = self.bounds[number]
+        return self.body[start:end]
 
 
 class Reply(NamedTuple):
@@ -60,18 +66,19 @@ class Turns:
         now = self._service.clock_us()
         link.heard_us = now
         heard, fault = self._decode(body, link)
-        self._tally.frames([one.frame for one in heard])
-        reply = await self._turn(link, heard, len(body), now)
+        self._tally.frames(heard.frames)
+        reply = await self._turn(link, heard, now)
         if fault is not None:
             reply.frames.append(Error(fault.code, fault.what, fault.fix))
             return Reply(reply.frames, over=True)
         return reply
 
-    async def _turn(self, link: Link, heard: list[Heard], size: int, now: int) -> Reply:
+    async def _turn(self, link: Link, heard: Heard, now: int) -> Reply:
         token = b""
-        hello = heard[0].frame if heard and isinstance(heard[0].frame, Hello) else None
+        first = heard.frames[0] if heard.frames else None
+        hello = first if isinstance(first, Hello) else None
         try:
-            device = self._speaker(link, hello, size, now)
+            device = self._speaker(link, hello, len(heard.body), now)
         except PeerError as error:
             self._tally.refused(error)
             return Reply([_error(error, hello)], over=True)
@@ -198,31 +205,34 @@ class Turns:
         return decision
 
     async def _upload(
-        self, device: Device, link: Link, hello: Hello | None, token: bytes, heard: list[Heard], now: int
+        self, device: Device, link: Link, hello: Hello | None, token: bytes, heard: Heard, now: int
     ) -> Reply:
         """Have the message's uploads logged, and answer."""
         turn, over = Turn(), False
         strange: PeerError | None = None
         if hello is not None:
             device.uplink.greeted(hello, turn, now_us=now)
-        for one in heard if hello is None else heard[1:]:
-            match one.frame:
+        take = device.uplink.data
+        for number, frame in enumerate(heard.frames):
+            match frame:
                 case Data():
-                    before = len(turn.refused)
-                    device.uplink.data(one.frame, turn, now_us=now)
-                    if len(turn.refused) > before:
-                        self._put_aside(turn.refused[-1].error, one.raw, link, keep=turn.refused[-1].keep_aside)
+                    refused = take(frame, turn, now_us=now)
+                    if refused is not None:
+                        self._put_aside(refused.error, heard.raw(number), link, keep=refused.keep_aside)
                 case Beat():
-                    device.uplink.beat(one.frame, turn, now_us=now)
+                    device.uplink.beat(frame, turn, now_us=now)
                 case Ack():
-                    for mark in one.frame.marks:
+                    for mark in frame.marks:
                         link.acknowledged(mark)
                         self._acknowledged(device, mark.stream, mark.epoch.nonce, mark.upto)
                 case Bye():
-                    link.sleep_us, over = one.frame.sleep_us, True
+                    link.sleep_us, over = frame.sleep_us, True
+                case Hello() if number == 0:
+                    # It was heeded before.
+                    pass
                 case _:
-                    strange, over = _not_a_devices(one.frame), True
-                    self._put_aside(strange, one.raw, link, keep=True)
+                    strange, over = _not_a_devices(frame), True
+                    self._put_aside(strange, heard.raw(number), link, keep=True)
                     break
         failure = await self._log(device, turn)
         if failure is not None:
@@ -274,15 +284,16 @@ class Turns:
             device.acknowledged[(stream, nonce)] = upto
             self._service.acknowledge(device.enrolled.device, device.enrolled.user, stream, nonce, upto)
 
-    def _decode(self, body: bytes, link: Link) -> tuple[list[Heard], PeerError | None]:
+    def _decode(self, body: bytes, link: Link) -> tuple[Heard, PeerError | None]:
         """The frames of a message, up to the first that is not one."""
-        heard: list[Heard] = []
-        at = 0
+        heard = Heard(body, [], [])
+        at, size, bytes_max = 0, len(body), self._limits.frame_bytes
         try:
-            while at < len(body):
-                frame, end = decode(body, at, frame_bytes_max=self._limits.frame_bytes)
+            while at < size:
+                frame, end = decode(body, at, frame_bytes_max=bytes_max)
                 if frame is not None:
-                    heard.append(Heard(frame, body[at:end]))
+                    heard.frames.append(frame)
+                    heard.bounds.append((at, end))
                 at = end
         except PeerError as error:
             self._put_aside(error, body[at:], link, keep=True)

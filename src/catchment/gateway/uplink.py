@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from catchment.errors import CatchmentError, PeerError
 from catchment.gateway.clocks import Clocks
@@ -49,11 +50,37 @@ class Turn:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self.taken: list[tuple[Data, Mark]] = []
+        self.taken: list[Data] = []
+        self.moved: dict[tuple[str, Epoch], int] = {}
+        """How far what was taken moves the mark of each stream's epoch."""
         self.duplicates: list[Data] = []
         self.refused: list[Refused] = []
         self.decided: ClockMark | None = None
         """A segment of the device's clock that this turn decides, to be told once it is logged."""
+
+
+class _Pattern(NamedTuple):
+    """An upload of a stream, and its entry: what goes on from there alike differs in numbers only."""
+
+    frame: Data
+    entry: Entry
+
+    def fits(self, frame: Data) -> bool:
+        """Whether the frame goes where the pattern went; who may send it and when is not looked at."""
+        like = self.frame
+        clock, before = frame.clock, like.clock
+        return (
+            frame.epoch == like.epoch
+            and frame.schema == like.schema
+            and frame.codec == like.codec
+            and frame.lost == like.lost
+            and not frame.gaps
+            and not frame.device
+            and clock is not None
+            and before is not None
+            and clock.session == before.session
+            and clock.offset_us == before.offset_us
+        )
 
 
 class Uplink:
@@ -78,6 +105,8 @@ class Uplink:
         """Per stream, each epoch's order by first contact, and its nonce as the log writes it."""
         self._right: set[tuple[str, bytes]] = set()
         """Streams and schemas that this device may send: plans are added to, never taken back."""
+        self._patterns: dict[str, _Pattern] = {}
+        """Per stream, an upload of late; none from before the device's clock was last decided."""
         self._promises: dict[str, int] = {}
         marks: list[Mark] = []
         for stream, mark in known.streams.items():
@@ -122,33 +151,40 @@ class Uplink:
                     )
                 )
 
-    def data(self, frame: Data, turn: Turn, *, now_us: int) -> None:
-        """An upload."""
-        # Runs for every batch of the fleet: what was found right once is not looked into again.
+    def data(self, frame: Data, turn: Turn, *, now_us: int) -> Refused | None:
+        """An upload: taken, or known already, or refused and then returned."""
+        # Runs for every batch of the fleet: what was found out once is not looked into again.
+        pattern = self._patterns.get(frame.stream)
+        if pattern is not None and pattern.fits(frame):
+            follows = self._receiver.follow(frame)
+            if follows is not None:
+                self._repeat(pattern, frame, turn, follows, now_us)
+                return None
         if frame.device or (frame.stream, frame.schema) not in self._right:
             error = self._wrong(frame)
             if error is not None:
-                turn.refused.append(Refused(error, None, True, frame))
-                return
-            self._right.add((frame.stream, frame.schema))
+                return _refuse(turn, Refused(error, None, True, frame))
+            if frame.count:
+                self._right.add((frame.stream, frame.schema))
         verdict = self._receiver.consider(frame)
         if isinstance(verdict, Accept):
             self._enter(frame, turn.entries, verdict.upto, now_us)
-            turn.taken.append((frame, self._receiver.take(frame)))
+            self._receiver.take(frame)
+            turn.taken.append(frame)
+            turn.moved[frame.stream, frame.epoch] = verdict.upto
         elif isinstance(verdict, Duplicate):
             turn.duplicates.append(frame)
         else:
-            turn.refused.append(Refused(verdict.error, verdict.mark, verdict.keep_aside, frame))
+            return _refuse(turn, Refused(verdict.error, verdict.mark, verdict.keep_aside, frame))
+        return None
 
     def settle(self, turn: Turn, *, pressure: Pressure | None = None) -> list[Frame]:
         """Everything of the turn is durable: what to answer."""
         self._joined = True
         answers: list[Frame] = []
-        # Of a stream's epoch the last mark says it all.
-        for mark in {(mark.stream, mark.epoch): mark for _, mark in turn.taken}.values():
-            self._receiver.commit(mark)
-        touched = dict.fromkeys([(frame.stream, frame.epoch) for frame in _accounted(turn)])
-        marks = tuple([self._receiver.mark(stream, epoch) for stream, epoch in touched])
+        for (stream, epoch), upto in turn.moved.items():
+            self._receiver.commit(Mark(stream, epoch, upto))
+        marks = tuple([self._receiver.mark(stream, epoch) for stream, epoch in _accounted(turn)])
         if marks or turn.decided is not None:
             answers.append(Ack(marks, self.offset(), pressure))
         for one in turn.refused:
@@ -161,8 +197,7 @@ class Uplink:
 
     def refuse(self, turn: Turn, failure: CatchmentError) -> list[Frame]:
         """Nothing of the turn was logged: what to answer. Asked of the uplink that was made anew."""
-        touched = dict.fromkeys([(frame.stream, frame.epoch) for frame in _accounted(turn)])
-        marks: list[Mark | None] = [self._receiver.mark(stream, epoch) for stream, epoch in touched]
+        marks: list[Mark | None] = [self._receiver.mark(stream, epoch) for stream, epoch in _accounted(turn)]
         return [Error(failure.code, failure.what, failure.fix, RETRY_US, mark) for mark in marks or [None]]
 
     def marks(self) -> tuple[Mark, ...]:
@@ -180,6 +215,7 @@ class Uplink:
         self._session = frame.session.hex()
         decided = self._clocks.heard(self._session, frame.reading_us, now_us=now_us, wall_us=frame.wall_us)
         if decided is not None:
+            self._patterns.clear()
             turn.decided = decided
             turn.entries.append(self._clock_entry(decided, now_us))
 
@@ -226,6 +262,7 @@ class Uplink:
         """Add the frame as an entry, after the clock that places it where that is decided just now."""
         shift_us, mark, decided = self._clocks.place(frame.clock, now_us=now_us)
         if decided and mark is not None:
+            self._patterns.clear()
             entries.append(self._clock_entry(mark, now_us))
         stream, epoch, clock, lost, enrolled = frame.stream, frame.epoch, frame.clock, frame.lost, self._enrolled
         orders = self._orders.get(stream)
@@ -239,37 +276,64 @@ class Uplink:
             promise_us = frame.promise_us + shift_us
         if promise_us > self._promises.get(stream, NO_INSTANT) or stream not in self._promises:
             self._promises[stream] = promise_us
-        entries.append(
-            Entry(
-                kind=_DATA,
-                device=enrolled.device,
-                user=enrolled.user,
-                stream=stream,
-                schema=frame.schema.hex(),
-                codec=frame.codec,
-                session="" if clock is None else clock.session.hex(),
-                gaps=_gaps(frame) if frame.gaps else "",
-                epoch=known[0],
-                epoch_counter=epoch.counter,
-                epoch_nonce=known[1],
+        entry = Entry(
+            kind=_DATA,
+            device=enrolled.device,
+            user=enrolled.user,
+            stream=stream,
+            schema=frame.schema.hex(),
+            codec=frame.codec,
+            session="" if clock is None else clock.session.hex(),
+            gaps=_gaps(frame) if frame.gaps else "",
+            epoch=known[0],
+            epoch_counter=epoch.counter,
+            epoch_nonce=known[1],
+            first=frame.first,
+            count=frame.count,
+            upto=upto,
+            shift_us=shift_us,
+            clock_segment=0 if mark is None else mark.segment,
+            clock_offset_us=0 if mark is None else mark.offset_us,
+            clock_error_us=0 if mark is None else mark.error_us,
+            wall_us=NO_INSTANT if clock is None or clock.wall_us is None else clock.wall_us,
+            base_us=NO_INSTANT if clock is None or mark is None else clock.reading_us + mark.offset_us,
+            span_us=0 if clock is None else clock.span_us,
+            promise_us=promise_us,
+            lost_refused=lost.refused,
+            lost_dropped=lost.dropped,
+            lost_thinned=lost.thinned,
+            received_us=now_us,
+            payload=frame.payload,
+        )
+        entries.append(entry)
+        if frame.count and not frame.gaps:
+            self._patterns[stream] = _Pattern(replace(frame, payload=b""), replace(entry, payload=b""))
+
+    def _repeat(self, pattern: _Pattern, frame: Data, turn: Turn, upto: int, now_us: int) -> None:
+        """Add the frame, which was taken, as an entry like that of the pattern."""
+        stream, clock, like = frame.stream, frame.clock, pattern.entry
+        assert clock is not None
+        promise_us = NO_INSTANT
+        if frame.promise_us is not None:
+            promise_us = frame.promise_us + like.shift_us
+            if promise_us > self._promises[stream]:
+                self._promises[stream] = promise_us
+        turn.entries.append(
+            replace(
+                like,
                 first=frame.first,
                 count=frame.count,
                 upto=upto,
-                shift_us=shift_us,
-                clock_segment=0 if mark is None else mark.segment,
-                clock_offset_us=0 if mark is None else mark.offset_us,
-                clock_error_us=0 if mark is None else mark.error_us,
-                wall_us=NO_INSTANT if clock is None or clock.wall_us is None else clock.wall_us,
-                base_us=NO_INSTANT if clock is None or mark is None else clock.reading_us + mark.offset_us,
-                span_us=0 if clock is None else clock.span_us,
+                wall_us=NO_INSTANT if clock.wall_us is None else clock.wall_us,
+                base_us=NO_INSTANT if like.base_us == NO_INSTANT else clock.reading_us + like.clock_offset_us,
+                span_us=clock.span_us,
                 promise_us=promise_us,
-                lost_refused=lost.refused,
-                lost_dropped=lost.dropped,
-                lost_thinned=lost.thinned,
                 received_us=now_us,
                 payload=frame.payload,
             )
         )
+        turn.taken.append(frame)
+        turn.moved[stream, frame.epoch] = upto
 
     def _clock_entry(self, mark: ClockMark, now_us: int) -> Entry:
         return Entry(
@@ -289,8 +353,14 @@ def epoch_of(counter: int, nonce: int) -> Epoch:
     return Epoch(counter, nonce.to_bytes(8, "little", signed=True))
 
 
-def _accounted(turn: Turn) -> list[Data]:
-    return [*(frame for frame, _ in turn.taken), *turn.duplicates]
+def _refuse(turn: Turn, refused: Refused) -> Refused:
+    turn.refused.append(refused)
+    return refused
+
+
+def _accounted(turn: Turn) -> dict[tuple[str, Epoch], None]:
+    """The streams' epochs that the answer is about."""
+    return dict.fromkeys([*turn.moved, *[(frame.stream, frame.epoch) for frame in turn.duplicates]])
 
 
 def _gaps(frame: Data) -> str:

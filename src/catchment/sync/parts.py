@@ -25,8 +25,8 @@ Text: TypeAlias = Annotated[str, Meta(max_length=4096)]
 Nonce: TypeAlias = Annotated[bytes, Meta(max_length=32)]
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True):
-    """A piece of a header: an array by position."""
+class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A piece of a header: an array by position. No cycle can go through frozen values, so none is looked for."""
 
 
 class Epoch(Part, frozen=True, array_like=True):

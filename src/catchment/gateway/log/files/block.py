@@ -58,6 +58,7 @@ COLUMNS: tuple[tuple[str, str], ...] = (
 ROW = struct.Struct(f"<10I{len(NUMBERS)}q")
 _ENTRY_BYTES = ROW.size + 7 * 4 + 3 * 255 * 4 + 64
 """An entry's row, its strings' ends, and its names at their longest in UTF-8."""
+_STRINGS_OF = attrgetter(*STRINGS)
 _NUMBERS_OF = attrgetter(*NUMBERS)
 _EMPTIED = int(Kind.EMPTIED)
 BLOCK_BYTES_MAX = 32 << 20
@@ -104,26 +105,13 @@ def encode(entries: Sequence[Entry], *, offset: int, generation: int, salt: int)
     is one, and bytes of a recycled file are not mistaken for ours.
     """
     index: dict[str, int] = {}
-    intern = index.setdefault
-    numbers = _NUMBERS_OF
-    rows = b"".join(
-        [
-            ROW.pack(
-                e.kind,
-                intern(e.device, len(index)),
-                intern(e.user, len(index)),
-                intern(e.stream, len(index)),
-                intern(e.schema, len(index)),
-                intern(e.codec, len(index)),
-                intern(e.session, len(index)),
-                intern(e.gaps, len(index)),
-                len(e.payload),
-                0,
-                *numbers(e),
-            )
-            for e in entries
-        ]
-    )
+    # What a device sends in one go has the same strings: there are far fewer of these than entries.
+    indices = {
+        strings: [index.setdefault(text, len(index)) for text in strings]
+        for strings in dict.fromkeys(map(_STRINGS_OF, entries))
+    }
+    pack, strings, numbers = ROW.pack, _STRINGS_OF, _NUMBERS_OF
+    rows = b"".join([pack(e.kind, *indices[strings(e)], len(e.payload), 0, *numbers(e)) for e in entries])
     texts = [text.encode() for text in index]
     text = b"".join(texts)
     ends = struct.pack(f"<{len(texts) + 1}I", 0, *accumulate(map(len, texts)))
@@ -131,9 +119,11 @@ def encode(entries: Sequence[Entry], *, offset: int, generation: int, salt: int)
     unpadded = HEADER.size + len(rows) + len(ends) + len(text) + len(payloads)
     length = -(-unpadded // 8) * 8
     header = HEADER.pack(MAGIC, 0, length, offset, generation, len(entries), len(texts), len(text), len(payloads))
-    block = b"".join([header, rows, ends, text, payloads, bytes(length - unpadded)])
-    crc = zlib.crc32(memoryview(block)[8:], salt)
-    return block[:4] + struct.pack("<I", crc) + block[8:]
+    pieces = (header[8:], rows, ends, text, payloads, bytes(length - unpadded))
+    crc = salt
+    for piece in pieces:
+        crc = zlib.crc32(piece, crc)
+    return b"".join([MAGIC, struct.pack("<I", crc), *pieces])
 
 
 def without(data: bytes, header: Header, salt: int, device: str) -> bytes | None:

@@ -95,6 +95,9 @@ class ThreadDrive:
         self._thread.start()
 
     def wake(self) -> None:
+        if self._woken:
+            # Its next turn is still to come, and sees what there is to do.
+            return
         with self._changed:
             self._woken = True
             self._changed.notify()
