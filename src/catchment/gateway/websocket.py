@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _WHOLE_BINARY = 0x82
 _FINAL, _CONTROL, _MASKED = 0x80, 0x08, 0x80
 _MASK_BYTES = 4
+_HEAD_BYTES_MAX = 14
 
 
 class Socket(WebSocketsSansIOProtocol):
@@ -33,6 +34,7 @@ class Socket(WebSocketsSansIOProtocol):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
+        self._bytes_max = self.config.ws_max_size
         self._unread = bytearray()
         self._in_fragments = False
         self._as_ever = False
@@ -49,7 +51,8 @@ class Socket(WebSocketsSansIOProtocol):
         unread += data
         while (size := self._frame_bytes()) and size <= len(unread):
             self._take(size)
-        if size > (self.config.ws_max_size or size):
+        if size > self._bytes_max + _HEAD_BYTES_MAX:
+            # It will be refused, and is not gathered here first.
             self._as_ever = True
             rest, self._unread = bytes(unread), bytearray()
             super().data_received(rest)
@@ -83,10 +86,10 @@ class Socket(WebSocketsSansIOProtocol):
     def _take(self, size: int) -> None:
         """Hand on the frame of that many bytes."""
         unread = self._unread
-        first = unread[0]
-        if first == _WHOLE_BINARY and unread[1] & _MASKED and not self._in_fragments and self._is_open():
-            length = unread[1] & 0x7F
-            start = 6 if length < 126 else 8 if length == 126 else 14
+        first, length = unread[0], unread[1] & 0x7F
+        start = 6 if length < 126 else 8 if length == 126 else 14
+        is_plain = first == _WHOLE_BINARY and unread[1] & _MASKED and size - start <= self._bytes_max
+        if is_plain and not self._in_fragments and self._is_open():
             body = apply_mask(unread[start:size], bytes(unread[start - _MASK_BYTES : start]))
             del unread[:size]
             self.curr_msg_data_type, self.frames = "bytes", [body]
