@@ -80,6 +80,8 @@ class Marks(msgspec.Struct):
     def apply(self, entry: Entry) -> bool:
         """Take the next entry of the log into account; whether it changed who is a source of what."""
         kind = entry.kind
+        if kind in _PROMISING:
+            return self._advance(self._device(entry.device), entry)
         if kind == _TICK:
             self.tick_us = max(self.tick_us, entry.received_us)
             return False
@@ -88,11 +90,7 @@ class Marks(msgspec.Struct):
         if kind == _FORGOTTEN:
             self.devices.pop(entry.device, None)
             return False
-        device = self.devices.get(entry.device)
-        if device is None:
-            device = self.devices[entry.device] = DeviceMark()
-        if kind in _PROMISING:
-            return self._advance(device, entry)
+        device = self._device(entry.device)
         match kind:
             case Kind.PRESENCE:
                 device.online = entry.count == Online.ONLINE
@@ -106,6 +104,12 @@ class Marks(msgspec.Struct):
                 # A newer gateway's kind: it is in the log for readers that know it, and changes no mark.
                 pass
         return False
+
+    def _device(self, name: str) -> DeviceMark:
+        device = self.devices.get(name)
+        if device is None:
+            device = self.devices[name] = DeviceMark()
+        return device
 
     def _advance(self, device: DeviceMark, entry: Entry) -> bool:
         stream = device.streams.get(entry.stream)
