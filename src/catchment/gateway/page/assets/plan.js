@@ -59,7 +59,8 @@ export function drawPlan(plan, counts) {
     drawn.append(h("text", { class: "title", x: box.x + 14, y: box.y + 26 }, box.title));
     box.rows.forEach((row, n) => {
       const y = box.y + 26 + (n + 1) * ROW;
-      const count = box.lane === "results" ? counts.down[row] : counts.up[`${plan.program}/${row}`];
+      // What a part in the cloud gives to devices is counted there; of what stays within a part nothing is.
+      const count = ["results", "cloud"].includes(box.lane) ? counts.down[row] : counts.up[`${plan.program}/${row}`];
       drawn.append(h("text", { class: "soft", x: box.x + 14, y }, row));
       if (count !== undefined && box.lane !== "log") drawn.append(h("text", { class: "count", x: box.x + box.wide - 12, y, "text-anchor": "end" }, number(count)));
     });
