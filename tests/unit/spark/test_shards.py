@@ -154,12 +154,17 @@ STEPS: dict[str, Any] = {
     "latest": lambda a, b: a.join_latest(b, at=Fix.at, n=Fix.place),
     "interval": lambda a, b: a.join(b, within=(cm.microseconds(9), cm.microseconds(9)), at=Fix.at, n=Fix.place),
     "window join": lambda a, b: a.join(b, within=cm.tumble(5), at=Fix.at, n=Fix.place),
+    "windows in columns": lambda a, b: a.window(cm.hop(20, 10)).agg(n=cm.count()),
+    "sessions in columns": lambda a, b: a.window(cm.session(gap=5)).agg(n=cm.count(), most=cm.max(Fix.place)),
+    "counts in columns": lambda a, b: a.window(cm.count_window(4, 2)).agg(n=cm.sum(Fix.place)),
 }
 """Steps that keep the state of a key in its shard."""
 IN_ONE_PIECE: dict[str, Any] = {
     "by arrival": lambda a, b: a.process(Timely(gap=20), order="arrival"),
     "clocks": lambda a, b: a.process(Busy(gap=20), order="arrival"),
 }
+IN_COLUMNS = {"kept windows", "running, and more", *(step for step in STEPS if step.endswith("in columns"))}
+"""Steps that cannot go on from what an operator of devices remembered."""
 
 
 @pytest.mark.parametrize("step", STEPS | IN_ONE_PIECE)
@@ -221,7 +226,7 @@ def test_state_that_was_kept_event_by_event_is_gone_on_from_or_refused(step: str
     shared = {"format": 1, "vectors": {}, "edge": by_event.snapshot()}
     book = Book(shared=shared, is_sharded=False, shapes=shape.shapes(bucket.stages.rest))
     bucket.store.put(BOOK, msgspec.msgpack.encode(book))
-    if step == "running, and more":  # which counts in columns
+    if step in IN_COLUMNS:
         with pytest.raises(ProgramError, match="C333"):
             bucket.take(entries[half:])
         return

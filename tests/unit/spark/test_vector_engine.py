@@ -10,6 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from catchment.engines.reference import evaluate
+from catchment.engines.spark.vector.counts import VectorCounts
+from catchment.engines.spark.vector.revised import VectorRevised
+from catchment.engines.spark.vector.sessions import VectorSessions
+from catchment.engines.spark.vector.windows import VectorWindows
 from catchment.plan.graph import Graph
 from catchment.plan.history import Entry, Outcome
 from catchment.program import steps
@@ -77,10 +81,14 @@ def test_generated_of_two_inputs(seed: int) -> None:
 def test_what_is_meant_to_be_vectorised_is() -> None:
     """Were it run event by event, the tests above would hold all the same."""
     kinds = set()
+    classes: set[type] = set()
     for seed in range(40):
         for make in (vector_graph, pair_graph):
             drawn = make(random.Random(seed))
-            found = [drawn.vertex(name).step for name in Batches(drawn).engine.vectorised]
+            engine = Batches(drawn).engine
+            classes |= {type(step) for step in engine.steps.values()}
+            found = [drawn.vertex(name).step for name in engine.vectorised]
             kinds |= {step.how if isinstance(step, steps.Join) else type(step).__name__ for step in found}
     assert kinds >= {"Aggregated", "Running", "Processed", "Where", "KeyBy"}
     assert kinds >= {"Union", "Zip", "Combine", "window", "interval", "latest"}
+    assert classes >= {VectorWindows, VectorRevised, VectorSessions, VectorCounts}

@@ -91,12 +91,24 @@ def _step(draw: random.Random, left: Any) -> Any:
             ttl=draw.choice((None, None, *map(cm.microseconds, (1, 10, 40)))),
         )
     chosen = {name: AGGREGATES[name]() for name in draw.sample(sorted(AGGREGATES), draw.choice((1, 2, 4)))}
-    if draw.random() < 0.6:
-        size = draw.choice((1, 4, 12, 60))
-        every = draw.choice([each for each in (1, 3, 4, 12, 60) if each <= size])
-        return keyed.window(cm.hop(size, every, **_closing(draw))).agg(**chosen)
+    if draw.random() < 0.7:
+        return keyed.window(_window(draw)).agg(**chosen)
     order = draw.choice(("event_time", "event_time", "arrival"))
     return keyed.state(order=order, closing=cm.Closing(**_closing(draw)), **chosen)
+
+
+def _window(draw: random.Random) -> Any:
+    """A window of any kind."""
+    match draw.choice(("time", "kept", "session", "counts")):
+        case "session":
+            return cm.session(draw.choice((1, 5, 20, 50)), **_closing(draw))
+        case "counts":
+            size, every = draw.choice(((1, 1), (3, 3), (4, 2), (6, 1), (5, 2), (6, 4)))
+            return cm.count_window(size, every, grace=draw.choice((0, 5)), idle=draw.choice((10, 10**9)))
+        case kind:
+            size = draw.choice((1, 4, 12, 60))
+            every = draw.choice([each for each in (1, 3, 4, 12, 60) if each <= size])
+            return cm.hop(size, every, keep=draw.choice((5, 15, 60)) if kind == "kept" else 0, **_closing(draw))
 
 
 def _behind(draw: random.Random, stream: Any) -> Any:

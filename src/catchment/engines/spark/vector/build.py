@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from catchment.engines.spark.vector.aggregates import vectorised
 from catchment.engines.spark.vector.as_they_come import VectorAsTheyCome
+from catchment.engines.spark.vector.counts import VectorCounts
 from catchment.engines.spark.vector.flow import VectorOperator, VectorStep
 from catchment.engines.spark.vector.in_order import VectorInOrder
 from catchment.engines.spark.vector.intervals import VectorIntervalJoin
@@ -12,7 +13,9 @@ from catchment.engines.spark.vector.keys import NUMBERED
 from catchment.engines.spark.vector.latest import VectorCombine, VectorLatestJoin
 from catchment.engines.spark.vector.pairs import PairStep
 from catchment.engines.spark.vector.process import VectorProcess
+from catchment.engines.spark.vector.revised import OVERLAP_MAX, VectorRevised
 from catchment.engines.spark.vector.running import VectorRunning
+from catchment.engines.spark.vector.sessions import VectorSessions
 from catchment.engines.spark.vector.stateless import (
     VectorMap,
     VectorPassing,
@@ -27,7 +30,7 @@ from catchment.engines.spark.vector.zips import VectorZip
 from catchment.plan.graph import Vertex
 from catchment.program import steps
 from catchment.program.types import Schema
-from catchment.program.window import CountWindow, TimeWindow
+from catchment.program.window import CountWindow, SessionWindow, TimeWindow
 
 PAIRS = (steps.Join, steps.Zip, steps.Combine)
 """Steps that pair the elements of two inputs."""
@@ -88,14 +91,25 @@ def vector_step(vertex: Vertex, given: tuple[Schema, ...]) -> VectorStep | None:
             return VectorInOrder(step, given[0])
         case steps.Processed() as step if _numbered(step.keys, given[0]):
             return VectorProcess(step, given[0])
-        case steps.Aggregated(window=TimeWindow() as window) as step if not window.closing.keep:
-            numbered = _numbered(step.keys, given[0]) and vectorised(step.aggregates, given[0])
-            return VectorWindows(step, given[0]) if numbered else VectorAsTheyCome(step, given[0])
+        case steps.Aggregated() as step if _numbered(step.keys, given[0]) and vectorised(step.aggregates, given[0]):
+            return _windows(step, given[0])
         case steps.Aggregated(window=CountWindow()) | steps.TopK(window=CountWindow()) as step:
             return VectorInOrder(step, given[0])
         case steps.Aggregated() | steps.TopK() as step:
             return VectorAsTheyCome(step, given[0])
     return None
+
+
+def _windows(step: steps.Aggregated, given: Schema) -> VectorStep:
+    match step.window:
+        case SessionWindow():
+            return VectorSessions(step, given)
+        case CountWindow():
+            return VectorCounts(step, given)
+        case TimeWindow(size, every, closing):
+            if not closing.keep:
+                return VectorWindows(step, given)
+            return (VectorRevised if size <= every * OVERLAP_MAX else VectorAsTheyCome)(step, given)
 
 
 def _numbered(keys: tuple[str, ...], given: Schema) -> bool:

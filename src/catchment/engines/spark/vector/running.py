@@ -60,7 +60,7 @@ class VectorRunning(VectorStep):
         parts = self._aggregates.parts(columns, len(rows))
         found: list[Part] = []
         for number, (part, operation) in enumerate(zip(parts, self._aggregates.operations, strict=True)):
-            sums, self._held[number] = _so_far(
+            sums, self._held[number] = so_far(
                 part, self._held[number], operation, order, (sorted_numbers, starts, len(self._keys.known))
             )
             found.append(None if sums is None else sums[back])
@@ -122,7 +122,7 @@ class VectorRunning(VectorStep):
         self._held = [aggregates.load(part) for part in held]
 
 
-def _so_far(
+def so_far(
     part: Part, held: Part, operation: np.ufunc, order: Array, runs: tuple[Array, Array, int]
 ) -> tuple[Part, Part]:
     """A part of each element and all before it of its key, in order of key; and what is held of each key after."""

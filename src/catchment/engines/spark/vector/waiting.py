@@ -247,6 +247,8 @@ class VectorWaiting:
             if mark is None:
                 tracker.begin(name)
                 mark = marks.get(name)
+                if mark is not None:  # what everyone promised is promised to it
+                    self._bounds[name] = max(mark - grace, LEAST)
             run.closed.append(LEAST if mark is None else max(mark - grace, LEAST))
         run.next = upto
 
