@@ -22,8 +22,6 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,34 +29,20 @@ import pyarrow.parquet as pq
 
 import catchment as cm
 from bench import fleet_log, harness
-from bench.harness import Bar, Reading, Side
+from bench.harness import Bar, Side
 from bench.peer import Peer
 from bench.peers.trips import GAP_US, Trip, digest, step_mm
-from bench.processes import cpu_s
+from bench.spark_sides import bytes_in, decoded, program, side, written
 from bench.trips_program import Fix, fleet
 from bench.trips_program import Trip as TripRecord
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 BYTEWAX = Peer("bytewax-recovery", ("bytewax==0.21.1", "pyarrow==26.0.1"), "peers/keyed_bytewax.py")
 POLARS = Peer("polars", ("polars==1.31.0",), "peers/keyed_polars.py")
 BATCHES = 5
 COLUMNS = ("user", "at", "since", "fixes", "length_mm", "seen")
-
-
-class Kept:
-    """A sink of the cloud's that keeps results as Parquet, one file per task and epoch."""
-
-    def __init__(self, home: str) -> None:
-        self._home = home
-
-    def takes(self, output: str) -> bool:
-        return output != "quarantine"
-
-    def append(self, output: str, part: int, epoch: int, upto: str, results: Any) -> None:
-        table = results.table(TripRecord.schema)
-        pq.write_table(table.select(COLUMNS), f"{self._home}/{epoch:05d}-{part:03d}.parquet")
 
 
 def trips_in(home: Path) -> list[object]:
@@ -68,62 +52,6 @@ def trips_in(home: Path) -> list[object]:
         table = pq.read_table(path).select(COLUMNS)
         rows += zip(*(column.to_pylist() for column in table.columns), strict=True)
     return digest(rows)
-
-
-def on_spark(name: str, spark: SparkSession, home: Path, begin: Callable[[Path], Any]) -> Side:
-    """A side that runs a query to the end of the log, its checkpoint and output in fresh folders."""
-    numbers = count()
-
-    def run() -> Reading:
-        folder = home / f"{name.split()[0]}-{next(numbers)}"
-        (folder / "out").mkdir(parents=True)
-        begun_s = cpu_s()
-        query = begin(folder)
-        while query.isActive and query.lastProgress is None:
-            time.sleep(0.005)
-        first_s = cpu_s()
-        query.awaitTermination()
-        ended_s = cpu_s()
-        if query.exception() is not None:
-            raise RuntimeError(str(query.exception()))
-        taken = [report.numInputRows for report in query.recentProgress]
-        if len(taken) < 3 or taken[0] == 0:
-            raise RuntimeError(f"batches of {taken} uploads: the first is to be a small part")
-        seconds = (ended_s - first_s) * sum(taken) / sum(taken[1:])
-        print(f"  {name}: {seconds:.2f} CPU-s, first batch {first_s - begun_s:.2f}", file=sys.stderr, flush=True)
-        return Reading(seconds, trips_in(folder / "out"))
-
-    return Side(name, run)
-
-
-def ours(spark: SparkSession, log: Path, batch_bytes: int) -> Callable[[Path], Any]:
-    """The program, as the supervisor runs it."""
-    from catchment.cloud.publish import Publisher
-    from catchment.cloud.query import results
-
-    plan = cm.build(fleet)
-    part = next(part for part in plan.parts if part.site == cm.CLOUD)
-
-    def begin(folder: Path) -> Any:
-        frame = results(spark, plan, part, str(log), {"bytes_per_batch": str(batch_bytes)})
-        writer = frame.writeStream.foreachBatch(Publisher([Kept(str(folder / "out"))]))
-        return writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
-
-    return begin
-
-
-def written(
-    spark: SparkSession, log: Path, batch_bytes: int, trips: Callable[[DataFrame], DataFrame]
-) -> Callable[[Path], Any]:
-    """A hand-written query."""
-    from bench.spark_trips import points
-
-    def begin(folder: Path) -> Any:
-        writer = trips(points(spark, str(log), batch_bytes)).writeStream.format("parquet")
-        writer = writer.option("checkpointLocation", str(folder / "checkpoint")).option("path", str(folder / "out"))
-        return writer.trigger(availableNow=True).start()
-
-    return begin
 
 
 def loop(log: Path) -> Side:
@@ -166,14 +94,19 @@ def main() -> int:
 
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        fleet_written = fleet_log.write(home, cm.build(fleet), users=users, points_each=points_each)
+        plan = cm.build(fleet)
+        fleet_written = fleet_log.write(home, plan, users=users, points_each=points_each)
         log, flat = fleet_written.log, str(fleet_written.flat)
-        batch_bytes = sum(path.stat().st_size for path in log.rglob("*") if path.is_file()) // BATCHES
+        batch_bytes = bytes_in(log) // BATCHES
         spark = start_session("bench cloud_keyed")
+
+        def fixes() -> DataFrame:
+            return decoded(spark, log, batch_bytes, Fix.schema)
+
         sides = [
-            on_spark("catchment", spark, home, ours(spark, log, batch_bytes)),
-            on_spark("applyInPandasWithState", spark, home, written(spark, log, batch_bytes, spark_trips.by_pandas)),
-            on_spark("transformWithState", spark, home, written(spark, log, batch_bytes, spark_trips.by_rows)),
+            side("catchment", home, program(spark, plan, log, batch_bytes, TripRecord.schema), trips_in),
+            side("applyInPandasWithState", home, written(lambda: spark_trips.by_pandas(fixes())), trips_in),
+            side("transformWithState", home, written(lambda: spark_trips.by_rows(fixes())), trips_in),
             BYTEWAX.side(flat),
             loop(log),
             POLARS.side(flat),

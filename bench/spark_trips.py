@@ -1,8 +1,4 @@
-"""Trips as a PySpark programmer writes them, state per user, on the same log and session settings as ours.
-
-The log's uploads are decoded by the same vectorised reader; what differs is what comes after: points grouped by user,
-with Spark's own state for each.
-"""
+"""Trips as a PySpark programmer writes them: points grouped by user, with Spark's own state for each."""
 
 from __future__ import annotations
 
@@ -10,41 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from bench.peers.trips import GAP_US, step_mm
-from bench.trips_program import Fix
-from catchment.sync.codecs.delta_numpy import read_frames
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.state import GroupState
 
-POINTS = "user string, at long, lat_deg double, lon_deg double"
 TRIPS = "user string, at long, since long, fixes long, length_mm long, seen long"
 STATE = "since long, last long, lat_deg double, lon_deg double, fixes long, length_mm long, seen long"
-
-
-def points(spark: SparkSession, log: str, bytes_per_batch: int) -> DataFrame:
-    """Every point of the log as a row."""
-    from catchment.gateway.log.spark import LogSource
-
-    spark.dataSource.register(LogSource)
-    source = spark.readStream.format(LogSource.name()).option("path", log)
-    return source.option("bytes_per_batch", bytes_per_batch).load().mapInArrow(_decoded, POINTS)
-
-
-def _decoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        codecs, payloads = batch.column("codec").to_pylist(), batch.column("payload").to_pylist()
-        frames = read_frames(Fix.schema, list(zip(codecs, payloads, strict=True)))
-        user, *numbers = frames.columns
-        names = pa.array(user.words, pa.string()).take(pa.array(user.values))
-        arrays = [names, *(pa.array(column.values) for column in numbers)]
-        yield pa.RecordBatch.from_arrays(arrays, names=["user", "at", "lat_deg", "lon_deg"])
 
 
 def by_pandas(flat: DataFrame) -> DataFrame:
