@@ -22,6 +22,12 @@ class Count(cm.Record):
     n: cm.Field[int]
 
 
+class Cell(cm.Record):
+    cell: cm.Field[str | None] = cm.key()
+    at: cm.Field[cm.Instant] = cm.event_time()
+    n: cm.Field[int]
+
+
 def cloud(make: object) -> Graph:
     program = cm.Program("walks")
 
@@ -78,6 +84,23 @@ def test_two_keys_in_one_part_are_refused() -> None:
         return per_user.key_by(per_user["user"], per_user["cell"]).state(n=cm.count())
 
     assert cut(cloud(repaired), {}).rest.vertices
+
+
+def test_a_key_that_is_computed_anew_under_its_old_name_is_refused() -> None:
+    def counts(fixes: cm.Stream[Fix]) -> cm.Stream[cm.Record]:
+        per_cell = fixes.key_by(Fix.cell).state(n=cm.count(), user=cm.last(Fix.user))
+        renamed = per_cell.select(Cell, cell=per_cell["user"], n=per_cell["n"])
+        return renamed.key_by(Cell.cell).state(n=cm.count())
+
+    with pytest.raises(ProgramError, match="C331") as refused:
+        cut(cloud(counts), {})
+    assert refused.value.at is not None
+
+    def kept(fixes: cm.Stream[Fix]) -> cm.Stream[cm.Record]:
+        per_cell = fixes.key_by(Fix.cell).state(n=cm.count(), user=cm.last(Fix.user))
+        return per_cell.select(Cell, n=per_cell["n"]).key_by(Cell.cell).state(n=cm.count())
+
+    assert cut(cloud(kept), {}).rest.vertices
 
 
 def test_two_keys_side_by_side_have_an_arrival_each() -> None:

@@ -233,19 +233,35 @@ def _check_alike(rest: list[Vertex]) -> None:
 
     Steps that only stand side by side may differ: each has an arrival of its own, which goes by its own key.
     """
-    above: dict[str, list[Vertex]] = {}
+    above: dict[str, list[tuple[Vertex, Vertex | None]]] = {}
     for vertex in rest:
         before = [one for name, _ in vertex.inputs for one in above.get(name, ())]
         if isinstance(vertex.step, (*STATELESS, *_LEAVING)):
-            above[vertex.id] = before
+            above[vertex.id] = [(one, made or (None if _carries(vertex, one) else vertex)) for one, made in before]
             continue
         if not isinstance(vertex.step, steps.SOURCES):
-            above[vertex.id] = [vertex]
+            above[vertex.id] = [(vertex, None)]
         own = routed(vertex, 0)
-        for one in before:
+        for one, made in before:
             route = routed(one, 0)
             if _stamps(one, route) != _stamps(vertex, own):
                 raise _needs_shuffle(vertex, route, own)
+            if made is not None:
+                raise _made_here(made, own)
+
+
+def _carries(vertex: Vertex, keyed: Vertex) -> bool:
+    """Whether the fields by which a step's state is spread leave this stateless step as they came.
+
+    What a gateway stamps does: another value under its name is refused when the program is built.
+    """
+    names = [name for name, stamp in zip(routed(keyed), _stamps(keyed, routed(keyed)), strict=True) if name == stamp]
+    if isinstance(vertex.step, steps.Map):
+        return not names
+    if isinstance(vertex.step, steps.Select):
+        made = {column.name: column.value for column in vertex.step.columns}
+        return all(name not in made or made[name] == FieldRef(name) for name in names)
+    return True
 
 
 def _stamps(vertex: Vertex, route: tuple[str, ...]) -> list[str]:
