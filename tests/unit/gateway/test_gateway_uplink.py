@@ -44,7 +44,7 @@ _ONCE: list[dict[str, Any]] = [
     {"clock": replace(_CLOCK, wall_us=NOW - 9)},
 ]
 """What it may say otherwise in one frame."""
-_alike = st.just((0, {}, {}))
+_alike: st.SearchStrategy[tuple[int, dict[str, Any], dict[str, Any]]] = st.just((0, {}, {}))
 _uploads = st.one_of(
     _alike,
     _alike,
