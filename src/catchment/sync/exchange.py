@@ -101,7 +101,9 @@ class Exchange:
                 Trouble("S432", "the outbox cannot be written", "make its directory writable, or free some space"),
                 Parted(clocks.reading_us + RETRY_US),
             ]
-        self._openings = self.outbox.openings
+        if self._openings != self.outbox.openings:
+            self._openings = self.outbox.openings
+            self.uplink.sender.renewed()
         self._queued.clear()
         happenings = self._act(self.session.connected(epoch, clocks, plan=plan, marks=self.downlink.begin()), clocks)
         if self._eager and self.session.expects_welcome:

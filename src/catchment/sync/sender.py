@@ -166,6 +166,12 @@ class Sender:
         for lane in self._lanes.values():
             lane.reset()
 
+    def renewed(self) -> None:
+        """The store is another one, which may know less: whatever is durable at the other end is news again."""
+        for lane in self._lanes.values():
+            lane.reset()
+            lane.acknowledged.clear()
+
     def filled(self, stream: str, epoch: Epoch, number: int) -> None:
         """From this number on there is something to send."""
         lane = self._lane(stream)

@@ -11,13 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catchment.errors import ProgramError
+from catchment.program.sync import DROP_OLDEST, Bound
 from catchment.program.types import FLOAT, INT, Column, Row, Schema
 from catchment.sync.frame import Epoch, Gap, Lost, Mark
 from catchment.sync.outbox import Appended, Health, Outbox, OutboxError
 from catchment.sync.outbox.database import Database
 from catchment.sync.outbox.mending import FileMending
 from catchment.sync.outbox.salvage import salvage
-from tests.unit.sync.outbox_world import BOOT, FIX, Disk, drain, nonces, numbers_of, put
+from tests.unit.sync.outbox_world import BOOT, FIX, Disk, drain, image, nonces, numbers_of, put
 
 
 class Moody(sqlite3.Connection):
@@ -305,6 +306,50 @@ class TestDamage:
         assert {run.epoch for run in drain(outbox)} <= {whole, outbox.epoch}
         assert (path.parent / outbox.salvaged.set_aside).exists()
         outbox.close()
+
+
+def rotted_keys(outbox: Outbox, *places: int) -> bytes:
+    """The database, the epoch turned in the keys of entries at these places, so that no search finds its way by them.
+
+    Elements of the first stream, epoch, schema and stamp, with numbers from 2 to 127: all but the number are in the
+    header of a record, as the constant 1.
+    """
+    body = bytearray(image(outbox))
+    found = [at for at in range(len(body)) if body[at : at + 5] == b"\x09\x09\x01\x09\x09"]
+    for place in places:
+        body[found[place] + 1] = 8
+    return bytes(body)
+
+
+class TestRottenKeys:
+    @pytest.fixture
+    def rotten(self) -> Outbox:
+        """Ten elements, of which the one in the middle says that it is of an epoch that there is not."""
+        disk = Disk()
+        outbox = disk.open()
+        outbox.bind("fixes", Bound(records=12, when_full=DROP_OLDEST))
+        put(outbox, *range(12))
+        body = rotted_keys(outbox, 5)
+        assert disk.connection is not None
+        disk.connection.deserialize(body)
+        return outbox
+
+    def test_what_cannot_be_found_to_make_room_is_damage_and_not_looked_for_for_ever(self, rotten: Outbox) -> None:
+        assert put(rotten, 12) == Appended(0, refused=1)
+        assert rotten.health is Health.DAMAGED
+        assert rotten.uncounted == 1
+
+    def test_what_cannot_be_found_to_be_numbered_anew_is_damage(self, rotten: Outbox) -> None:
+        assert rotten.epoch is not None
+        with pytest.raises(OutboxError, match="S433"):
+            rotten.supersede(Mark("fixes", rotten.epoch, 1))
+
+    def test_a_start_sees_it_and_leaves_out_what_rotted(self, rotten: Outbox, tmp_path: Path) -> None:
+        path = tmp_path / "outbox.db"
+        path.write_bytes(image(rotten))
+        with closing(Outbox.open(path, fresh_nonce=lambda: b"after it")) as outbox:
+            assert outbox.salvaged is not None
+            assert (outbox.salvaged.entries, outbox.salvaged.missing) == (11, 1)
 
 
 class Full(FileMending):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from catchment.program.sync import Bound, Thin
+from catchment.sync.outbox.database import damaged
 
 
 @dataclass(slots=True)
@@ -93,4 +94,7 @@ def _give_up(
         connection.execute(
             f"UPDATE channel SET {reason} = {reason} + ? WHERE stream = ? AND epoch = ?", (count, fill.id, epoch)
         )
+    if not per_epoch:
+        # A key that rotted is found by no search: going on would be for ever.
+        raise damaged(f"of {fill.records} entries of stream {fill.id} none is where it was put")
     forget(connection, fill, which, values)

@@ -281,9 +281,11 @@ class Queue:
                 sealed_now = seal(stream, self.epoch, number_now, *known) if is_sound else -1
                 fresh.append((stream, self.epoch, number_now, schema, stamp, reading_us, promise_us, row, sealed_now))
             connection.executemany("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", fresh)
-            connection.execute(
+            gone = connection.execute(
                 "DELETE FROM entry WHERE stream = ? AND epoch = ? AND number <= ?", (stream, epoch, entries[-1][0])
             )
+            if gone.rowcount != len(entries):
+                raise damaged(f"of {len(entries)} entries of stream {stream} {gone.rowcount} are where they were put")
             moved += len(entries)
         return moved
 
