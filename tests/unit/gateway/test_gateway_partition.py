@@ -238,6 +238,19 @@ def test_after_a_failed_sync_the_block_never_counts(log: LogKit, cut: bool) -> N
     assert log.writer().marks == writer.marks
 
 
+def test_a_block_whose_mark_could_not_be_moved_counts_and_is_there_once(log: LogKit) -> None:
+    writer = log.writer()
+    writer.append([upload(1)], now_us=0)
+    log.disk.header_error = errno.EIO
+    writer.append([upload(2)], now_us=0)
+    assert writer.marks.upto("phone", "peir/fixes", 1, -7) == 2
+    log.disk.header_error = None
+    again = log.writer()
+    assert again.marks == writer.marks
+    again.append([upload(3)], now_us=0)
+    assert _entries(log) == [upload(1), upload(2), upload(3)]
+
+
 def test_a_restart_that_found_the_disk_full_is_finished_before_anything_is_acknowledged(log: LogKit) -> None:
     writer = log.writer()
     writer.append([upload(1)], now_us=0)

@@ -25,6 +25,8 @@ class FailingFile:
             # As the kernel does: some bytes arrive before the error.
             self._file.write(position, data[: len(data) // 2])
             raise OSError(self._disk.write_error, "injected")
+        if self._disk.header_error is not None and position < PAGE:
+            raise OSError(self._disk.header_error, "injected")
         self._file.write(position, data)
 
     def sync(self) -> None:
@@ -50,6 +52,8 @@ class FailingDisk(LocalDisk):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.write_error: int | None = None
+        self.header_error: int | None = None
+        """What a write to the first page of a file fails with, where a segment's mark is."""
         self.sync_error: int | None = None
         self.truncate_fails = False
         self.free: int | None = None
