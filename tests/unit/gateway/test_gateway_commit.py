@@ -7,10 +7,11 @@ import itertools
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from catchment.errors import CatchmentError, InternalError, PeerError
-from catchment.gateway.log import Entry, Kind
+from catchment.gateway.log import NO_INSTANT, Entry, Kind, reached_of
 from catchment.gateway.log.files import layout, lease
 from catchment.gateway.log.files.commit import RESTART_US, GroupCommit, Outcome, State
 from catchment.gateway.log.files.faults import FailingDisk
@@ -156,6 +157,25 @@ def test_the_lease_is_renewed_and_confirmed_segments_are_trimmed_by_the_thread(k
     kit.commit.close()
     kept = [entry for _, entry in reader.read(0, reader.start(0))]
     assert [entry.first for entry in kept if entry.kind == Kind.DATA] == [1, 2, 3]
+
+
+def test_a_tick_knows_no_less_than_what_stands_before_it(kit: Kit) -> None:
+    """A source whose first upload shares its block has promised less than the others: the tick comes before it."""
+    kit.commit.append([msgspec.structs.replace(_upload(0), promise_us=90)])
+    kit.now_us += 1_500_000
+    kit.commit.append([msgspec.structs.replace(_upload(0), device="late", promise_us=40)])
+    kit.now_us += 1_500_000
+    kit.commit.append([_upload(1)])
+    kit.commit.close()
+    promised: dict[str, int] = {}
+    reached: list[int] = []
+    for _, entry in LogReader(kit.disk).read(0, 0):
+        if entry.kind == Kind.TICK:
+            reached.append(reached_of(entry)["s"].all_us)
+            assert reached[-1] <= min(promised.values())
+        else:
+            promised[entry.device] = max(entry.promise_us, promised.get(entry.device, NO_INSTANT))
+    assert reached == [90, 40]
 
 
 def test_time_is_logged_while_a_window_may_be_open(tmp_path: Path) -> None:

@@ -207,7 +207,8 @@ class GroupCommit:
         # A tick tries a troubled disk again, but not at every turn.
         tick = self._ticker.tick(now_us=now) if now >= self._rest_us else None
         if tick is not None:
-            group.append(Submitted((tick,), _unheard, 0))
+            # Before the rest of its block, which may bring a source that has promised less.
+            group.insert(0, Submitted((tick,), _unheard, 0))
         if group:
             self._commit(group, now)
         if now >= self._renew_at:
