@@ -65,6 +65,11 @@ class Clocks:
             return self._open(session, candidate_us, DELAY_US)
         return self._drift(current, candidate_us, now_us)
 
+    def go_on_from(self, before: Clocks) -> None:
+        """What was heard of the device's clocks before these were read from the log again."""
+        self._now = before._now
+        self._window_from_us, self._window_least_us = before._window_from_us, before._window_least_us
+
     def offset(self, session: str) -> ClockMark | None:
         """The newest segment of a session."""
         segments = self._segments.get(session)

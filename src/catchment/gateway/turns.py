@@ -171,8 +171,13 @@ class Turns:
     async def _make_certain(self, device: Device) -> None:
         """Wait until everything that was submitted is durable or refused, and take what the log says then."""
         await self._service.log(device.writer, [])
-        device.uplink = self._uplink(device.enrolled, device.writer)
+        self._renew(device)
         device.is_certain = True
+
+    def _renew(self, device: Device) -> None:
+        """Know of its uploads what the log knows, and no more."""
+        before, device.uplink = device.uplink, self._uplink(device.enrolled, device.writer)
+        device.uplink.go_on_from(before)
 
     def _greet(self, device: Device, link: Link, hello: Hello, now: int) -> Reply | Admit:
         """Let the device in, or say why not yet or not at all."""
@@ -274,7 +279,7 @@ class Turns:
         if failure.code in _ELSEWHERE or not self._is_current(device):
             self._devices.drop(device.enrolled.device)
             return Reply([self._connections.moved(device.partition)], over=True)
-        device.uplink = self._uplink(device.enrolled, device.writer)
+        self._renew(device)
         if hello is not None:
             return Reply([_error(failure, hello)], over=True)
         return Reply(device.uplink.refuse(turn, failure))

@@ -120,6 +120,12 @@ class Uplink:
         self._clocks = Clocks(known.clocks)
         self._session = ""
 
+    def go_on_from(self, before: Uplink) -> None:
+        """This one was made anew from the log in the middle of a conversation: the device need not greet it again."""
+        self._receiver.go_on_from(before._receiver)
+        self._clocks.go_on_from(before._clocks)
+        self._session = before._session
+
     def greeted(self, frame: Hello, turn: Turn, *, now_us: int) -> None:
         """The device was let in with this hello."""
         self._receiver.heard(frame)

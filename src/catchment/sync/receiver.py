@@ -84,6 +84,10 @@ class Receiver:
         self._greeting: Hello | None = None
         self._reading_us: int | None = None
 
+    def go_on_from(self, before: Receiver) -> None:
+        """The conversation is the one that `before` was having: what the sender said of itself there still holds."""
+        self._greeting, self._reading_us = before._greeting, before._reading_us
+
     def heard(self, frame: Hello | Beat) -> None:
         """The sender said who it is now, and how far its boot clock has come: what no frame of it can be ahead of."""
         if isinstance(frame, Hello):

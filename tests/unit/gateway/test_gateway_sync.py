@@ -105,6 +105,23 @@ def test_what_the_disk_did_not_take_is_not_acknowledged_and_taken_once_when_sent
     tell(tmp_path, story)
 
 
+def test_what_a_device_said_of_itself_holds_on_after_the_disk_failed(tmp_path: Path) -> None:
+    async def story(place: Place) -> None:
+        phone = place.phone()
+        await phone.post(phone.data(0))
+        place.disk.sync_error = errno.EIO
+        assert only(Error, await phone.send(phone.data(1))).code == "G507"
+        place.disk.sync_error = None
+        place.now_us += 2 * SECOND
+        early = phone.data(0, epoch=Epoch(2, b"too soon"))
+        assert only(Error, await phone.send(early)).code == "S412"
+        # Taken, it would have ended the epoch that goes on here.
+        assert only(Ack, await phone.send(phone.data(1))).marks[0].upto == 2
+        assert [entry.first for entry in place.logged()] == [0, 1]
+
+    tell(tmp_path, story)
+
+
 def test_a_hello_that_could_not_be_logged_is_not_welcomed(tmp_path: Path) -> None:
     async def story(place: Place) -> None:
         phone = place.phone()
