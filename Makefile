@@ -64,9 +64,10 @@ bench-sonora: setup ## the benchmarks that stand beside Sonora's section 5, and 
 docs: setup ## writes the pages of docs/reference that are made from the code
 	@$(PY) tools/reference.py
 
-simulate: setup ## the simulator over SEEDS=n seeds; or SEED=n, looked at closely
-	@echo "[simulate] $(if $(SEED),seed $(SEED),$(SEEDS) seeds)"
-	@$(PY) -m catchment.sim $(if $(SEED),$(SEED),--seeds $(SEEDS))
+simulate: setup ## the simulator over SEEDS=n seeds [FROM=n PROCESSES=n NOTES=dir]; or SEED=n, looked at closely
+	@echo "[simulate] $(if $(SEED),seed $(SEED),$(SEEDS) seeds$(if $(FROM), from $(FROM)))"
+	@$(PY) -m catchment.sim $(if $(SEED),$(SEED),--seeds $(SEEDS) $(if $(FROM),--from $(FROM)) \
+	  $(if $(PROCESSES),--processes $(PROCESSES)) $(if $(NOTES),--notes $(NOTES)))
 
 fuzz: setup ## INPUTS=n hostile inputs for the frame decoder, the codecs and the HTTP surface
 	@echo "[fuzz] $(INPUTS) inputs"

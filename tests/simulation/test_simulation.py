@@ -77,6 +77,17 @@ REGRESSIONS = {
     ),
     # It stayed shut: there was nothing to set it aside with.
     "a database that rots": one_device(276, Misfortune(19 * SECOND_US, "device's image rots", count=3)),
+    # Making room looked for ever for an entry that no search finds; and once it was mended, what the gateway had of it
+    # was news to the outbox and not to the sender, and nothing went any more.
+    "a key that rots": script_of(4569),
+    # It was logged, but its segment's mark could not be moved: it was refused, sent again, and logged twice.
+    "a mark that could not be written": script_of(9466),
+    # After its disk had failed a gateway took a frame of an epoch that had not begun, and so ended the one that had.
+    "a frame from the future after a failed disk": script_of(2135),
+    # The tick that shared a block with a device's first upload knew nothing of that device, and came after it.
+    "a tick beside the first upload of a device": script_of(6106),
+    # A process that stood still when it was suspended went on as soon as it stood still no longer.
+    "a gateway that stands still when it is suspended": script_of(3999),
 }
 
 

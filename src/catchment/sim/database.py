@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from catchment.sim.clock import Killed
+from catchment.sim.clock import Clock, Killed
 from catchment.sim.process import Process
 from catchment.sync.outbox import Damaged
 
@@ -32,15 +32,17 @@ class State(NamedTuple):
 
     image: bytes
     durable: bool
+    made_us: int
 
 
 class DatabaseDisk:
     """What lies on one device's flash. Switches stay as they are set."""
 
-    def __init__(self, luck: random.Random) -> None:
+    def __init__(self, luck: random.Random, clock: Clock) -> None:
         self._luck = luck
+        self._clock = clock
         self._states: deque[State] = deque(maxlen=STATES_KEPT)
-        self._revenant: State | None = None
+        self._revenant: bytes | None = None
         """A transaction that failed at its commit and may be back after a crash."""
         self.commits = 0
         self.fails_at_commit = False
@@ -68,7 +70,7 @@ class DatabaseDisk:
 
     def another(self) -> DatabaseDisk:
         """An empty one on the same flash, which is as full, or as broken, as this one."""
-        other = DatabaseDisk(self._luck)
+        other = DatabaseDisk(self._luck, self._clock)
         other._full, other._read_only, other.fails_at_commit = self._full, self._read_only, self.fails_at_commit
         return other
 
@@ -100,7 +102,7 @@ class DatabaseDisk:
         self._leave()
         self._states.clear()
         self._revenant = None
-        self._states.append(State(image, True))
+        self._keep(image, durable=True)
 
     def rot(self, bits: int) -> bool:
         """Turn some bits of the database as it lies on the flash."""
@@ -110,7 +112,7 @@ class DatabaseDisk:
         image = bytearray(state.image)
         for _ in range(bits):
             image[self._luck.randrange(len(image))] ^= 1 << self._luck.randrange(8)
-        self._states.append(State(bytes(image), True))
+        self._keep(bytes(image), durable=True)
         return True
 
     def wipe(self) -> None:
@@ -134,6 +136,16 @@ class DatabaseDisk:
         """The state after the last commit."""
         return self._states[-1].image if self._states else None
 
+    @property
+    def made_us(self) -> int:
+        """When that state came to be: whatever was committed before is in it."""
+        return self._states[-1].made_us if self._states else 0
+
+    @property
+    def has_revenant(self) -> bool:
+        """Whether a transaction that failed may be there after a crash all the same."""
+        return self._revenant is not None
+
     # -- how -------------------------------------------------------------------------------------------------------
 
     def closed(self, connection: _Connection) -> None:
@@ -145,11 +157,11 @@ class DatabaseDisk:
         """A commit has gone through."""
         self.commits += 1
         self._revenant = None
-        self._states.append(State(connection.serialize(), durable))
+        self._keep(connection.serialize(), durable=durable)
 
     def failed_at_commit(self, image: bytes) -> None:
         """A commit has failed after its bytes were written."""
-        self._revenant = State(image, False)
+        self._revenant = image
 
     def last(self) -> bytes:
         """The bytes to go back to when a commit fails."""
@@ -158,6 +170,9 @@ class DatabaseDisk:
     def has_state(self) -> bool:
         """Whether anything was ever committed."""
         return bool(self._states)
+
+    def _keep(self, image: bytes, *, durable: bool) -> None:
+        self._states.append(State(image, durable, self._clock.now_us))
 
     def _switch(self) -> None:
         """For what is open now, as far as it can be read."""
@@ -180,7 +195,7 @@ class DatabaseDisk:
 
     def _maybe_bring_back(self) -> None:
         if self._revenant is not None and self._luck.random() < 0.5:
-            self._states.append(self._revenant)
+            self._keep(self._revenant, durable=False)
         self._revenant = None
 
     def _lose(self, commits: int) -> int:

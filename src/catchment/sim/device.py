@@ -19,14 +19,14 @@ from catchment.program.types import INSTANT, INT, STR, Column, Schema
 from catchment.sim.clock import SECOND_US, BootClock, Clock, WallClock
 from catchment.sim.coverage import Coverage
 from catchment.sim.database import DatabaseDisk, DiskMending
-from catchment.sim.ledger import Fate, Ledger, Name
+from catchment.sim.ledger import Batch, Fate, Ledger, Name
 from catchment.sim.link import Link
 from catchment.sim.network import Network
 from catchment.sim.process import Process
 from catchment.sync.exchange import Exchange
 from catchment.sync.frame import Data, Epoch, encode
 from catchment.sync.happening import Told, Trouble
-from catchment.sync.outbox import Health, Outbox, OutboxError
+from catchment.sync.outbox import Outbox, OutboxError
 from catchment.sync.receiver import SUPERSEDED
 from catchment.sync.session import Clocks, Identity
 
@@ -52,6 +52,10 @@ class Observer(Protocol):
 
     def device_acted(self, device: DeviceNode) -> None:
         """Something happened at the device."""
+        ...
+
+    def superseded(self, device: DeviceNode) -> None:
+        """It was told that an epoch of its had ended without it."""
         ...
 
     def said(self, who: str, what: str) -> None:
@@ -313,12 +317,15 @@ class DeviceNode:
         except OutboxError as failure:
             self._coverage.hit("device", f"append met a disk that was {failure.health.value}")
             account.refused += count
-            if failure.health is not Health.READ_ONLY:
+            # Otherwise a crash before the next commit may bring it back.
+            if not self.disk.has_revenant:
                 account.uncertain -= slack
-            if failure.health is not Health.READ_ONLY:
                 for one in made:
                     one.fate = Fate.REFUSED
+            # Killed before it is noted anywhere, they are lost and not counted.
+            account.uncertain += count
             outbox.give_up(stream.name, count)
+            account.uncertain -= count
             return
         account.uncertain -= slack
         account.given_up += appended.given_up
@@ -333,6 +340,8 @@ class DeviceNode:
         for one in made:
             # Sampling down keeps some of a batch, by position: which ones, the rows that arrive will say.
             one.fate = Fate.KEPT if taken == count else Fate.REFUSED if taken == 0 else Fate.DOUBT
+        if 0 < taken < count:
+            account.batches.append(Batch(made[0].serial, count, taken))
 
     def append_all(self) -> None:
         """One reading of every sensor, whether or not they are read otherwise."""
@@ -392,8 +401,5 @@ class DeviceNode:
         """It was told what it did wrong."""
         self.troubles.append(trouble.code)
         if trouble.code == SUPERSEDED:
-            # What the epoch that is over told of its losses is not known here, so some may be told again.
-            for stream in self.streams:
-                account = self._ledger.account(Name(self.name, stream.name, self.copy))
-                account.told_again = account.refused + account.given_up
+            self._observer.superseded(self)
         self._observer.said(self.place, f"was told {trouble.code}: {trouble.what}")

@@ -65,25 +65,24 @@ def _known(name: Name, account: Account, by_serial: dict[int, Arrival]) -> None:
 
 def _losses(world: World, name: Name, account: Account, by_serial: dict[int, Arrival]) -> None:
     """Losses that devices reported are those that happened."""
-    copies = [one for key, one in world.ledger.accounts.items() if key[:2] == name[:2]]
-    if any(made.excused for copy in copies for made in copy.made):
-        # What was reported is told per device, and one of its copies is not held to anything.
-        return
-    given_up = account.refused + account.given_up
-    reported = world.consumer.lost(name.device, name.stream)
-    gone = len(account.made) - len(by_serial)
-    # What was on its way when it made room is counted here, has arrived, and need not be told.
-    if not min(gone, given_up) - account.uncertain <= reported <= given_up + account.uncertain + account.told_again:
-        raise Broken(
-            "losses reported are losses that happened",
-            f"{name}: {reported} reported, {given_up} given up, {gone} gone, give or take {account.uncertain}",
-        )
-    missing = sum(made.fate is Fate.KEPT and made.serial not in by_serial for made in account.made)
+    missing = _missing(name, account, by_serial)
     if missing > account.given_up + account.uncertain:
         # Fewer may be missing than made room: what was on its way when it was given up has arrived.
         raise Broken(
             "what was given up was counted",
             f"{name}: {missing} kept elements are missing, {account.given_up} made room, ± {account.uncertain}",
+        )
+    if world.ledger.went_back(name.device, name.stream):
+        # What was reported is told per device: it is of all its copies, and of what a disk has forgotten since.
+        return
+    given_up = account.refused + account.given_up
+    reported = world.consumer.lost(name.device, name.stream)
+    gone = len(account.made) - len(by_serial)
+    # What was on its way when it made room is counted, has arrived, and need not be told.
+    if not gone - account.uncertain <= reported <= given_up + account.uncertain:
+        raise Broken(
+            "losses reported are losses that happened",
+            f"{name}: {reported} reported, {given_up} given up, {gone} gone, give or take {account.uncertain}",
         )
     skipped = world.consumer.skipped(name.device, name.stream)
     if abs(skipped - (len(account.made) - len(by_serial))) > account.uncertain:
@@ -91,6 +90,18 @@ def _losses(world: World, name: Name, account: Account, by_serial: dict[int, Arr
             "every number is an element or a gap",
             f"{name}: {skipped} numbers skipped, {len(by_serial)} of {len(account.made)} there, ± {account.uncertain}",
         )
+
+
+def _missing(name: Name, account: Account, by_serial: dict[int, Arrival]) -> int:
+    """How many elements were kept, are not excused, and are not there."""
+    missing = sum(made.fate is Fate.KEPT and not made.excused and made.serial not in by_serial for made in account.made)
+    for first, count, kept in account.batches:
+        batch = account.made[first : first + count]
+        there = sum(made.serial in by_serial for made in batch)
+        if there > kept:
+            raise Broken("what was refused does not arrive", f"{name}: {there} of {count} from {first}, {kept} kept")
+        missing += 0 if batch[0].excused else kept - there
+    return missing
 
 
 def _times(world: World, name: Name, made: list[Made], by_serial: dict[int, Arrival]) -> None:
@@ -114,10 +125,7 @@ def _is_quick(usual: Conditions) -> bool:
 def _results(world: World) -> None:
     for device in world.devices:
         sent, seen = world.results.get(device.name, []), device.seen
-        if device.name in world.results_excused:
-            # What it had and acknowledged before its disk went back in time is gone; the rest still comes in order.
-            lacks = [one for one in seen if one not in sent]
-            if lacks or seen != sorted(set(seen)):
-                raise Broken("results arrive once and in order", f"{device.place} was sent {sent} and has {seen}")
-        elif seen != sent:
+        # What it had and acknowledged before its disk went back in time is gone; the rest still comes, in order.
+        may_lack = world.results_excused.get(device.name, 0)
+        if seen != [one for number, one in enumerate(sent) if number >= may_lack or one in seen]:
             raise Broken("results arrive once and in order", f"{device.place} was sent {sent} and has {seen}")

@@ -2,8 +2,9 @@
 
 An element is named by its device, stream, copy of the device, and a serial number that counts what was made. After an
 append it is *kept* (the outbox said so), *refused* (it said so too), or *in doubt* (the process ended, or the disk
-failed, before it said anything). What was kept is excused from arriving only by something that no software can help (a
-disk that lied, an old backup, a device that never came back), or where its policy may give it up, and counts it.
+failed, before it said anything). Where an append kept some of what it was given, each is in doubt, and how many were
+kept is known: a `Batch`. What was kept is excused from arriving only by something that no software can help (a disk
+that lied, an old backup, a device that never came back), or where its policy may give it up, and counts it.
 """
 
 from __future__ import annotations
@@ -44,19 +45,29 @@ class Made:
     """Why it need not arrive, if so."""
 
 
+class Batch(NamedTuple):
+    """Elements of one append that kept some of them."""
+
+    first: int
+    """The serial number of the first."""
+    count: int
+    kept: int
+
+
 @dataclass(slots=True)
 class Account:
     """One stream of one copy of a device."""
 
     made: list[Made] = field(default_factory=list)
+    batches: list[Batch] = field(default_factory=list)
     given_up: int = 0
     """Kept elements that made room for others, as appends said."""
     refused: int = 0
     """Elements that were not taken, or left out on purpose, as appends said."""
     uncertain: int = 0
     """Losses whose count may have been lost with a process, or may be counted although its append never returned."""
-    told_again: int = 0
-    """Losses that may have been reported twice, since an epoch was over before all of it had arrived."""
+    went_back: bool = False
+    """Whether a disk of it went back in time or harmed what it held: what it reports counts another history too."""
     is_lossy: bool = False
     """Whether the stream's policy may give up what was kept."""
 
@@ -82,10 +93,14 @@ class Ledger:
         return made
 
     def excuse(self, device: str, copy: int, why: str, *, since_us: int = 0) -> None:
-        """Whatever that copy has made since then need not arrive."""
+        """Whatever that copy has made from that instant on need not arrive."""
         for name, account in self.accounts.items():
             if (name.device, name.copy) == (device, copy):
                 for made in account.made:
                     if made.true_us >= since_us:
                         made.excused = made.excused or why
-                account.uncertain += 1 << 30
+                account.went_back = True
+
+    def went_back(self, device: str, stream: str) -> bool:
+        """Whether the stream of any copy of the device did."""
+        return any(account.went_back for name, account in self.accounts.items() if name[:2] == (device, stream))

@@ -172,6 +172,9 @@ class Link:
             if status:
                 self._coverage.hit("device", f"HTTP status {status}")
             self._act(exchange.disconnected(self._holder.reading_us()))
+            if self._retry is None:
+                # It was given up before, and its time to be tried again came while this was still awaited.
+                self._retry_soon()
             return
         self._act(exchange.received(body, self._holder.clocks()))
         if exchange.session.state == "proving":
@@ -179,7 +182,7 @@ class Link:
             return
         exchange.finished(self._holder.reading_us())
         if self._retry is None:
-            self._retry_at(self._holder.reading_us() + self._luck.randint(SECOND_US // 2, 10 * SECOND_US), "")
+            self._retry_soon()
         self._holder.acted()
 
     # -- both ------------------------------------------------------------------------------------------------------
@@ -197,6 +200,9 @@ class Link:
     def _look(self) -> None:
         self._due = None
         self.pump()
+
+    def _retry_soon(self) -> None:
+        self._retry_at(self._holder.reading_us() + self._luck.randint(SECOND_US // 2, 10 * SECOND_US), "")
 
     def _retry_at(self, reading_us: int, gateway: str) -> None:
         self._address = gateway if gateway in self._addresses else self._luck.choice(self._addresses)

@@ -115,7 +115,8 @@ class Process:
         try:
             self._clock.run(self._clock.now_us + for_us)
         finally:
-            self._release(strands)
+            # It may have been stopped meanwhile, for longer: then what stands on the stack is the last that it does.
+            self._go_on(strands)
         return True
 
     @contextmanager

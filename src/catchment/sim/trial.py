@@ -6,7 +6,12 @@ one script have the same digest, or something in the world does not follow from 
 
 from __future__ import annotations
 
+import signal
+import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 import msgspec
 
@@ -17,6 +22,14 @@ from catchment.sim.world import World
 
 RAISED = "nothing raises what nobody expects"
 """The promise that an exception breaks."""
+ENDS = "whatever is done comes to an end"
+"""The promise that something breaks that goes round in a circle, without an event that would be counted."""
+LIMIT_S = 300.0
+"""A world takes a twentieth of a second. One that takes so long never ends."""
+
+
+class _EndlessError(BaseException):
+    """It goes on and on. Not an `Exception`: nothing may catch it and go on."""
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -62,9 +75,12 @@ def attempt(script: Script) -> Trial:
     promise = how = ""
     world = World(script, coverage)
     try:
-        world.run()
+        with _limit():
+            world.run()
     except Broken as broken:
         promise, how = broken.promise, broken.how
+    except _EndlessError:
+        promise, how = ENDS, traceback.format_exc()
     except Exception:
         promise, how = RAISED, traceback.format_exc()
     return Trial(
@@ -78,3 +94,22 @@ def attempt(script: Script) -> Trial:
         lasted_us=world.clock.now_us - world.began_us,
         counts=dict(coverage.counts),
     )
+
+
+@contextmanager
+def _limit() -> Iterator[None]:
+    """Raise inside of whatever is done there for too long, where signals can: in a main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def over(number: int, frame: FrameType | None) -> None:
+        raise _EndlessError
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -76,8 +76,8 @@ class World:
         self.reader_pauses_until_us = 0
         self.results: dict[str, list[tuple[int, str]]] = {}
         """What was sent down to each device."""
-        self.results_excused: set[str] = set()
-        """Devices that may lack some, since a disk of theirs went back in time."""
+        self.results_excused: dict[str, int] = {}
+        """Devices that may lack some of their first so many, since a disk of theirs went back in time."""
         self.sink_epoch = 0
         self.undo: list[Callable[[], object]] = []
         """What healing has to undo."""
@@ -86,7 +86,8 @@ class World:
         self.has_quick_links = True
         """Whether no message was ever held up for longer than clocks allow for."""
         self.is_rotten = False
-        self._lasting_us = 0
+        self.lasting_us = 0
+        """Until when something goes on, and the world with it."""
         self._broken: Broken | None = None
         """What a gateway was about to say that does not hold: raised inside a task of its, which nobody waits for."""
 
@@ -110,7 +111,7 @@ class World:
         name = f"device-{number}"
         token = self.shared.enrolment.token(user=f"user-{number % 2}", now_us=BEGIN_US, valid_us=HOUR_US)
         given = self.shared.enrolment.enrol(token, device=name, now_us=BEGIN_US)
-        disk = DatabaseDisk(self.chance.stream("flash", number))
+        disk = DatabaseDisk(self.chance.stream("flash", number), self.clock)
         return self.make_device(name, given.credential, plan, disk, copy=0, luck_of=str(number))
 
     def make_device(
@@ -140,7 +141,7 @@ class World:
     def clone(self, device: DeviceNode, plan: DevicePlan, image: bytes) -> DeviceNode:
         """A second live copy of a device, from an image of its disk."""
         copy = 1 + max(other.copy for other in self.devices if other.name == device.name)
-        disk = DatabaseDisk(self.chance.stream("flash", device.name, copy))
+        disk = DatabaseDisk(self.chance.stream("flash", device.name, copy), self.clock)
         disk.restore(image)
         clone = self.make_device(device.name, device.credential, plan, disk, copy=copy, luck_of=f"{device.name}~{copy}")
         clone.pace = self.pace
@@ -148,9 +149,9 @@ class World:
         return clone
 
     def excuse(self, device: DeviceNode, why: str, *, since_us: int = 0) -> None:
-        """A disk of the device went back in time: what it made since need not arrive, nor results that it had."""
+        """A disk of the device went back to that instant: what it made since need not arrive, nor results it had."""
         self.ledger.excuse(device.name, device.copy, why, since_us=since_us)
-        self.results_excused.add(device.name)
+        self.results_excused[device.name] = len(self.results.get(device.name, ()))
 
     def release(self, name: str) -> None:
         """Somebody has seen to it that one copy of a device is left."""
@@ -190,8 +191,8 @@ class World:
             self.clock.at(at_us, lambda m=misfortune, n=number: strike(self, n, m))  # type: ignore[misc]
         self._pass(BEGIN_US + self.script.active_us)
         # What lasts ends before the healing: an offline week is lived through.
-        while self._lasting_us > self.clock.now_us:
-            self._pass(self._lasting_us)
+        while self.lasting_us > self.clock.now_us:
+            self._pass(self.lasting_us)
         self._heal()
         self._drain()
         judge(self)
@@ -208,7 +209,7 @@ class World:
 
     def lasts(self, until_us: int) -> None:
         """Something goes on until then, and the world with it."""
-        self._lasting_us = max(self._lasting_us, until_us)
+        self.lasting_us = max(self.lasting_us, until_us)
 
     def later(self, delay_us: int, action: Callable[[], object]) -> None:
         """Have that happen, unless everything was healed before."""
@@ -261,6 +262,7 @@ class World:
                 stirred = True
                 for device in self.devices:
                     self._stir(device)
+                continue
             if self._is_drained():
                 self.consumer.read()
                 if self.consumer.trouble is None and not self.consumer.is_behind:
@@ -345,6 +347,12 @@ class World:
                 "what is acknowledged is on the medium",
                 f"{gateway.name} says {mark.stream} of {mark.epoch} is durable up to {mark.upto}, and it is to {best}",
             )
+
+    def superseded(self, device: DeviceNode) -> None:
+        """A device was told that an epoch had ended without it: only another copy or history of it can have done so."""
+        has_another = sum(other.name == device.name for other in self.devices) > 1
+        if not has_another and not any(self.ledger.went_back(device.name, stream.name) for stream in device.streams):
+            raise Broken("an epoch is ended by its own device", f"{device.place} was told that one of its is over")
 
     def device_acted(self, device: DeviceNode) -> None:
         """A device has done something: it must be within its bounds, and must not have forgotten what is not safe."""

@@ -76,7 +76,7 @@ def _disk_lied(world: World, m: Misfortune) -> bool:
     device = device_of(world, m)
     device.power_off()
     if device.disk.lie(m.count):
-        world.excuse(device, "its disk lied")
+        world.excuse(device, "its disk lied", since_us=device.disk.made_us)
     world.later(m.for_us, device.power_on)
     return True
 

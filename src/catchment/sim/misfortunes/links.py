@@ -43,11 +43,14 @@ def _offline_long(world: World, m: Misfortune) -> bool:
         asleep = other is not device or m.count == 0
         if asleep and other.process is not None and other.process.alive:
             other.process.stop(m.for_us - MINUTE_US)
-    world.lasts(world.clock.now_us + m.for_us + MINUTE_US)
+    back_us = world.clock.now_us + m.for_us
+    world.lasts(back_us + MINUTE_US)
 
     def back() -> None:
         _link(world, device, None)
-        world.set_pace(1)
+        if world.lasting_us <= back_us + MINUTE_US:
+            # Nobody else is away for longer.
+            world.set_pace(1)
 
     world.later(m.for_us, back)
     if m.for_us > DAY_US:
