@@ -124,11 +124,15 @@ class Correspondent:
         self.last_heard_us = clocks.reading_us
         happenings = self.exchange.received(reply.body, clocks)
         self._note(happenings)
-        if self.exchange.session.state == "proving" and not any(isinstance(one, Parted) for one in happenings):
-            # A challenge: the hello that answers it is part of the same conversation.
-            self._post(clocks)
-        else:
+        is_challenged = self.exchange.session.state == "proving" and not any(
+            isinstance(one, Parted) for one in happenings
+        )
+        # A challenge: the hello that answers it is part of the same conversation.
+        if not is_challenged or not self._post(clocks):
             self.exchange.finished(clocks.reading_us)
+            if is_challenged:
+                # It was answered, and what came back said nothing to it.
+                self._not_before_us = max(self._not_before_us, clocks.reading_us + AWAY_US)
         # Where there were results there may be more, and the gateway waits to hear that these arrived.
         self._at_once = any(isinstance(one, Arrived) for one in happenings)
         return [*happenings]
@@ -167,11 +171,12 @@ class Correspondent:
 
     # -- how -----------------------------------------------------------------------------------------------------
 
-    def _post(self, clocks: Clocks) -> None:
+    def _post(self, clocks: Clocks) -> bool:
+        """Send what there is to say, if there is something."""
         body = self.exchange.outgoing(clocks)
-        if not body:
-            return
-        self._start(Request(self.gateway, "POST", SYNC_PATH, body, _FRAMES))
+        if body:
+            self._start(Request(self.gateway, "POST", SYNC_PATH, body, _FRAMES))
+        return bool(body)
 
     def _ask_for_plan(self) -> None:
         who = self.exchange.session.identity

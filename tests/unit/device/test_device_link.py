@@ -15,7 +15,7 @@ from catchment.device.transport import Http, Reply, Request, basic, check_gatewa
 from catchment.errors import PeerError, ProgramError
 from catchment.gateway.log.entry import Kind
 from catchment.program.sync import wait_when_metered
-from catchment.sync.frame import Moved, decode_all, encode
+from catchment.sync.frame import Hello, Moved, Welcome, decode_all, encode
 from tests.thread.device_program import carried
 from tests.thread.program import Reading, thread
 from tests.unit.device.device_world import MINUTE_US, SECOND_US, World
@@ -131,6 +131,26 @@ def test_a_gateway_that_has_moved_is_followed_and_left_again_when_it_is_gone() -
     amounts = [row[2] for row in world.gateway.rows(world.plan, "readings")]
     assert amounts == list(range(len(amounts)))
     assert len(amounts) > 100
+
+
+def test_an_answer_that_says_nothing_to_a_challenge_ends_the_exchange_and_not_the_device() -> None:
+    world = World(thread, "meter=generate:every=1s")
+    ask, asked = world.gateway.ask, [0]
+
+    def mute(request: Request, now_us: int) -> Reply:
+        asked[0] += 1
+        (hello, *_) = decode_all(request.body)
+        assert isinstance(hello, Hello)
+        if asked[0] == 1:
+            return Reply(200, encode(Welcome(hello.nonce, challenge=b"are you there")))
+        return Reply(200, b"") if asked[0] == 2 else ask(request, now_us)
+
+    world.gateway.ask = mute  # type: ignore[method-assign]
+    world.start()
+    world.run(MINUTE_US)
+    amounts = [row[2] for row in world.gateway.rows(world.plan, "readings")]
+    assert amounts == list(range(len(amounts)))
+    assert len(amounts) > 20
 
 
 def test_a_gateway_that_is_busy_is_asked_again_when_it_says() -> None:
