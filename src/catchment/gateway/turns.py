@@ -11,6 +11,8 @@ import logging
 import secrets
 from typing import NamedTuple
 
+import msgspec
+
 from catchment.errors import CatchmentError, PeerError
 from catchment.gateway.connections import Connections
 from catchment.gateway.devices import Device, Devices, Link
@@ -22,8 +24,10 @@ from catchment.gateway.service import Service
 from catchment.gateway.tally import Tally
 from catchment.gateway.uplink import RETRY_US, Turn, Uplink, epoch_of
 from catchment.sync.admission import Admission, Admit, Challenge, TurnAway
-from catchment.sync.frame import Ack, Beat, Bye, Data, Error, Frame, Hello, Welcome, decode
+from catchment.sync.frame import Ack, Beat, Bye, Data, Error, Frame, Hello, Welcome, decode, encode
 
+_STRANGERS = frozenset({"G523", "G524"})
+"""Nobody who is known, and somebody who is known no longer."""
 _TRY_AGAIN = frozenset({"G504", "G505", "G506", "G507", "G517", "G518", "G556", "G557"})
 """Refusals that pass: the same message is welcome later."""
 
@@ -80,7 +84,9 @@ class Turns:
         try:
             device = self._speaker(link, hello, len(heard.body), now)
         except PeerError as error:
-            self._tally.refused(error)
+            # What a stranger says may explain who it is; what an honest device says too fast it will say again.
+            is_strange = error.code in _STRANGERS
+            self._put_aside(error, _without_secret(heard) if is_strange else b"", link, keep=is_strange)
             return Reply([_error(error, hello)], over=True)
         if device is None:
             return Reply(
@@ -310,6 +316,16 @@ class Turns:
         self._tally.refused(error)
         if keep:
             self._tally.put_aside(error, raw, device=device, peer=link.peer)
+
+
+def _without_secret(heard: Heard) -> bytes:
+    """The message as it came, but for the credentials of its hellos: they may be somebody's, for nobody to read."""
+    return b"".join(
+        [
+            encode(msgspec.structs.replace(frame, credential="")) if isinstance(frame, Hello) else heard.raw(number)
+            for number, frame in enumerate(heard.frames)
+        ]
+    )
 
 
 def _fresh_token() -> bytes:

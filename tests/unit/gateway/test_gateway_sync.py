@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import errno
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,52 @@ def test_strangers_and_the_revoked_are_refused(tmp_path: Path) -> None:
         assert [entry.first for entry in place.logged()] == [0]
 
     tell(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [
+        ("an unknown device", "G523"),
+        ("a revoked credential", "G524"),
+        ("a wrong schema", "G573"),
+        ("a frame of an epoch that is over, played again", "S411"),
+        ("a frame from the future", "S412"),
+        ("an oversized frame", "S407"),
+    ],
+)
+def test_what_is_refused_is_answered_with_its_code_counted_and_kept_aside(tmp_path: Path, what: str, code: str) -> None:
+    async def story(place: Place) -> None:
+        phone = place.phone()
+        place.service.stores.plans.publish("peir", b"plan", schemas={"peir/fixes": ["00" * 8]})
+        await phone.post(phone.data(0))
+        offending = phone.data(1, payload=b"whose bytes are looked at")
+        match what:
+            case "an unknown device":
+                phone = Phone(place, "nobody", "a guess")
+            case "a revoked credential":
+                place.service.stores.enrolment.revoke("phone", now_us=place.now_us)
+            case "a wrong schema":
+                offending = phone.data(1, schema=b"another!", payload=b"whose bytes are looked at")
+            case "a frame of an epoch that is over, played again":
+                ended, phone.epoch = phone.epoch, Epoch(2, b"epoch  2")
+                await phone.post(phone.data(0))
+                offending = phone.data(1, epoch=ended, payload=b"whose bytes are looked at")
+            case "a frame from the future":
+                offending = phone.data(0, epoch=Epoch(9, b"epoch  9"), payload=b"whose bytes are looked at")
+            case _:
+                offending = phone.data(1, payload=b"whose bytes are looked at" * 1000)
+        before = len(place.logged())
+        answers = await phone.post(offending)
+        assert only(Error, answers).code == code
+        assert place.service.metrics.refused.values[(code,)] == 1
+        (kept,) = place.aside()
+        sample = base64.b64decode(kept["sample"])
+        assert kept["code"] == code and b"whose bytes are looked at" in sample
+        # A credential may be somebody's: it is kept for nobody to read.
+        assert phone.credential.encode() not in sample
+        assert len(place.logged()) == before
+
+    tell(tmp_path, story, limits=GatewayLimits(frame_bytes=10_000))
 
 
 def test_bytes_that_are_no_frame_end_the_conversation_after_what_was_sound(tmp_path: Path) -> None:
