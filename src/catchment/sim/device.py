@@ -19,7 +19,7 @@ from catchment.program.types import INSTANT, INT, STR, Column, Schema
 from catchment.sim.clock import SECOND_US, BootClock, Clock, WallClock
 from catchment.sim.coverage import Coverage
 from catchment.sim.database import DatabaseDisk, DiskMending
-from catchment.sim.ledger import Batch, Fate, Ledger, Name
+from catchment.sim.ledger import Fate, Ledger, Name
 from catchment.sim.link import Link
 from catchment.sim.network import Network
 from catchment.sim.process import Process
@@ -328,20 +328,14 @@ class DeviceNode:
             account.uncertain -= count
             return
         account.uncertain -= slack
-        account.given_up += appended.given_up
         taken = appended.accepted
-        account.refused += count - taken
+        account.appended(made, taken, given_up=appended.given_up)
         if appended.refused:
             self._coverage.hit("device", "outbox full: refused")
         if appended.given_up:
             self._coverage.hit("device", "outbox full: older ones given up")
         if taken + appended.refused < count:
             self._coverage.hit("device", "sampled down")
-        for one in made:
-            # Sampling down keeps some of a batch, by position: which ones, the rows that arrive will say.
-            one.fate = Fate.KEPT if taken == count else Fate.REFUSED if taken == 0 else Fate.DOUBT
-        if 0 < taken < count:
-            account.batches.append(Batch(made[0].serial, count, taken))
 
     def append_all(self) -> None:
         """One reading of every sensor, whether or not they are read otherwise."""

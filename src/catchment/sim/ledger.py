@@ -9,6 +9,7 @@ that lied, an old backup, a device that never came back), or where its policy ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -50,7 +51,7 @@ class Batch(NamedTuple):
 
     first: int
     """The serial number of the first."""
-    count: int
+    made: int
     kept: int
 
 
@@ -70,6 +71,16 @@ class Account:
     """Whether a disk of it went back in time or harmed what it held: what it reports counts another history too."""
     is_lossy: bool = False
     """Whether the stream's policy may give up what was kept."""
+
+    def appended(self, made: Sequence[Made], kept: int, *, given_up: int) -> None:
+        """An append took so many of these elements, and so many older ones made room."""
+        self.given_up += given_up
+        self.refused += len(made) - kept
+        for one in made:
+            # Sampling down keeps some of a batch, by position: which ones, the rows that arrive will say.
+            one.fate = Fate.KEPT if kept == len(made) else Fate.REFUSED if kept == 0 else Fate.DOUBT
+        if 0 < kept < len(made):
+            self.batches.append(Batch(made[0].serial, len(made), kept))
 
 
 class Ledger:

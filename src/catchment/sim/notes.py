@@ -17,7 +17,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import catchment
 from catchment.sim.trial import Trial
 
 
@@ -65,8 +64,9 @@ class Tally:
     @classmethod
     def read(cls, line: str) -> tuple[range, Tally]:
         """A line of notes."""
-        start, stop, sums, broken, counts = json.loads(line)
-        return range(start, stop), cls(*sums, broken, Counter({(kind, name): count for kind, name, count in counts}))
+        start, stop, (tried, events, elements, lasted_us), broken, counts = json.loads(line)
+        counted = Counter({(kind, name): count for kind, name, count in counts})
+        return range(start, stop), cls(tried, events, elements, lasted_us, broken, counted)
 
 
 class Notes:
@@ -102,7 +102,7 @@ class Notes:
 def fingerprint() -> str:
     """Of the code that a world runs: the package and the interpreter."""
     seen = hashlib.blake2b(sys.version.encode(), digest_size=8)
-    root = Path(catchment.__file__).parent
+    root = Path(__file__).parent.parent
     for path in sorted(root.rglob("*.py")):
         seen.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return seen.hexdigest()

@@ -1,10 +1,6 @@
 """A device's end put together: over a connection, over single requests, and when something is wrong."""
 
 from collections.abc import Sequence
-from contextlib import closing
-from pathlib import Path
-
-import pytest
 
 from catchment.program.sync import NOTIFY, Batch, Sync, wait_when_metered
 from catchment.program.types import FLOAT, INSTANT, INT, Column, Duration, Row, Schema
@@ -12,10 +8,10 @@ from catchment.sync import frame as f
 from catchment.sync.codecs import codec
 from catchment.sync.exchange import Exchange
 from catchment.sync.happening import Arrived, Happening, Noticed, Parted, PlanArrived, Told, Trouble
-from catchment.sync.outbox import Outbox, OutboxError, Stamp
+from catchment.sync.outbox import Outbox, Stamp
 from catchment.sync.session import BEAT_US, Clocks, Identity, Joined
 from catchment.sync.uplink import Uplink
-from tests.unit.sync.outbox_world import FIX, Disk, nonces
+from tests.unit.sync.outbox_world import FIX, Disk
 
 SECOND = 1_000_000
 EVERY = Sync(batch=Batch(records=1))
@@ -185,32 +181,6 @@ def test_an_epoch_that_is_over_is_given_up_and_what_it_has_left_goes_out_under_a
     (data,) = [frame for frame in phone.says() if isinstance(frame, f.Data)]
     assert (data.epoch, data.first, data.count) == (phone.outbox.epoch, 0, 2)
     assert data.epoch != ended
-
-
-def test_an_outbox_that_was_mended_and_knows_less_is_told_again_what_is_acknowledged(tmp_path: Path) -> None:
-    with closing(Outbox.open(tmp_path / "outbox.db", fresh_nonce=nonces())) as outbox:
-        phone = Phone(outbox=outbox)
-        phone.joins()
-        phone.append(1, 2)
-        phone.says()
-        assert outbox.epoch is not None
-        done = f.Mark("fixes", outbox.epoch, 2)
-        phone.hears(f.Ack((done,)))
-        with outbox.transaction():
-            outbox.save_state("engine", b"one")
-            # What rots in these numbers is seen by nobody; what rots in the state is, and everything is mended.
-            outbox._connection().execute("UPDATE channel SET acked = 0")
-            outbox._connection().execute("UPDATE state SET value = x'00'")
-        with pytest.raises(OutboxError, match="S433"):
-            outbox.load_state("engine")
-        assert outbox.start("fixes") is not None
-        assert [type(happening) for happening in phone.exchange.due(phone.clocks)] == [Parted]
-        phone.joins(marks=(done,))
-        assert outbox.start("fixes") is None
-        phone.append(3)
-        (_, data) = phone.says()
-        assert isinstance(data, f.Data)
-        assert (data.epoch, data.first, data.count) == (outbox.epoch, 0, 1)
 
 
 def test_a_refusal_with_a_mark_sends_back_and_one_with_a_time_waits() -> None:

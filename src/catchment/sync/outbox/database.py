@@ -284,7 +284,7 @@ def _opened(connect: Connect, disk_bytes_max: int | None) -> sqlite3.Connection:
             connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA temp_store=MEMORY")
-        (problem,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        (problem,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if problem != "ok":
             raise damaged(problem)
         connection.execute("BEGIN IMMEDIATE")
