@@ -1,9 +1,10 @@
-"""How a part is cut for Spark: what runs where the log is read, and what runs in the bucket that holds a key.
+"""How a part is cut for Spark: its front, which keeps nothing, and what runs in the bucket that holds a key.
 
-The *front* of a part is every step that is reached from its sources through stateless steps only; it runs in the tasks
-that read the log and decides the bucket of each element. The *rest* runs per bucket, on the same operators as a
-device's. All that keeps state must agree on what a bucket is made of; where it does not, the part needs a further
-shuffle, which is refused here by name rather than computed wrongly.
+The *front* of a part is every step that is reached from its sources through stateless steps only. Where the bucket of
+an element hangs on what it says, the front runs in the tasks that read the log; where what the gateway wrote beside the
+upload decides, in the bucket. The *rest* runs per bucket, on the same operators as a device's. All that keeps state
+must agree on what a bucket is made of; where it does not, the part needs a further shuffle, which is refused here by
+name rather than computed wrongly.
 """
 
 from __future__ import annotations
