@@ -6,7 +6,7 @@ otherwise is refused with its reason. Event time was fixed when the entry was lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,7 +123,10 @@ class Intake:
         if frames is None:
             return None
         counts = frames.counts
-        given = dict(zip(wanted, frames.columns, strict=True))
+        given = {
+            name: _adapted(column, schema.adapts(written, name))
+            for name, column in zip(wanted, frames.columns, strict=True)
+        }
         total = int(counts.sum())
         fields = [
             given[field.name] if field.name in given else column_of([field.default] * total, field.type)
@@ -175,6 +178,13 @@ def _texts(batch: pa.RecordBatch, name: str) -> Column:
     # The columns of a batch share their words.
     used, codes = np.unique(column.indices.to_numpy(zero_copy_only=False), return_inverse=True)
     return Column(codes, None, column.dictionary.take(used).to_pylist())
+
+
+def _adapted(column: Column, adapt: Callable[[Any], Any] | None) -> Column:
+    """The column with its nested values as the program has them now: they may have been written with fewer fields."""
+    if adapt is None:
+        return column
+    return Column(column.values, column.valid, [adapt(word) for word in column.words or []])
 
 
 def _decoded(written: Schema, wanted: Sequence[str], uploads: Uploads, refuse: Any) -> tuple[Frames | None, Uploads]:

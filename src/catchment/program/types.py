@@ -2,7 +2,7 @@
 
 A row on every engine is a plain tuple in the order of `Schema.fields`. Instants and durations are whole
 microseconds, so that no engine rounds them. A schema's fingerprint names the shape that a frame was encoded
-with; a field added with a default is the one compatible change (`Schema.reads`).
+with; a field added with a default, in a nested record too, is the one compatible change (`Schema.reads`).
 
 >>> fix = Schema("Fix", (Column("user", STR, key=True), Column("at", INSTANT, event_time=True)))
 >>> newer = Schema("Fix", (*fix.fields, Column("speed_mps", FLOAT, default=0.0, has_default=True)))
@@ -151,8 +151,8 @@ class Schema(msgspec.Struct, frozen=True):
             if other is None:
                 if not column.has_default:
                     return f"{column.name} is new and has no default"
-            elif other.type != column.type:
-                return f"{column.name} was {other.type} and is {column.type}"
+            elif (changed := _changed(column.name, other.type, column.type)) is not None:
+                return changed
             elif other.nullable and not column.nullable:
                 return f"{column.name} may be null in what was written"
         return None
@@ -167,11 +167,59 @@ class Schema(msgspec.Struct, frozen=True):
                 why=reason,
                 fix="give the new field a default, or use a new name for a field whose type changed",
             )
-        if written.names == self.names:
-            return lambda row: row
-        where = {name: index for index, name in enumerate(written.names)}
-        picks = [(where.get(column.name), column.default) for column in self.fields]
-        return lambda row: tuple([row[index] if index is not None else default for index, default in picks])
+        return _reading(written, self) or _as_it_is
+
+    def adapts(self, written: Schema, name: str) -> Callable[[Any], Any] | None:
+        """What makes a value of that field of what it was written as, null aside; None where it stays as it is."""
+        return _converting(written.column(name).type, self.column(name).type)
+
+
+def _as_it_is(row: Row) -> Row:
+    return row
+
+
+def _reading(written: Schema, schema: Schema) -> Callable[[Row], Row] | None:
+    """From rows of one schema to rows of another that reads it; None where they are the same rows."""
+    where = {name: index for index, name in enumerate(written.names)}
+    converting = [schema.adapts(written, name) if name in where else None for name in schema.names]
+    if written.names == schema.names and not any(converting):
+        return None
+    picks = [
+        (where.get(column.name), column.default, convert)
+        for column, convert in zip(schema.fields, converting, strict=True)
+    ]
+
+    def read(row: Row) -> Row:
+        values = []
+        for index, default, convert in picks:
+            value = default if index is None else row[index]
+            values.append(value if convert is None or value is None else convert(value))
+        return tuple(values)
+
+    return read
+
+
+def _converting(was: DataType, now: DataType) -> Callable[[Any], Any] | None:
+    match was, now:
+        case RecordType(old), RecordType(new):
+            return _reading(old, new)
+        case ListType(old), ListType(new) if (each := _converting(old, new)) is not None:
+            convert = each  # elements of a list may be null too, as far as an engine is concerned
+            return lambda values: tuple([None if value is None else convert(value) for value in values])
+        case _:
+            return None
+
+
+def _changed(what: str, was: DataType, now: DataType) -> str | None:
+    """Why a value of one type cannot be read as one of another; what only describes it (a unit, a step) may change."""
+    match was, now:
+        case ListType(old), ListType(new):
+            return _changed(f"{what}[]", old, new)
+        case RecordType(old), RecordType(new):
+            inside = new.difference(old)
+            return None if inside is None else f"{what}.{inside}"
+        case _:
+            return None if was == now else f"{what} was {was} and is {now}"
 
 
 def _nested(kind: DataType) -> str:

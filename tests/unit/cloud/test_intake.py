@@ -26,7 +26,7 @@ from catchment.gateway.log.files.disk import LocalDisk
 from catchment.gateway.log.files.partition import Limits, Partition
 from catchment.gateway.log.files.reader import open_log
 from catchment.plan.physical import Part, Plan
-from catchment.program.types import STR, Column, Schema
+from catchment.program.types import FLOAT, STR, Column, ListType, RecordType, Schema
 from catchment.sync.codecs.codec import codec
 from tests.unit.spark.bucketed import Memory
 
@@ -223,6 +223,63 @@ def test_whether_an_upload_is_refused_does_not_hang_on_those_beside_it(tmp_path:
         return sum(map(len, rows)), [what["payload"] for part in parts for *_, what in part.refused]
 
     assert opened(1) == opened(1 << 20) == (2, payloads[2:])
+
+
+class Hotspot(cm.Record):
+    dbm: cm.Field[float]
+    band: cm.Field[str] = cm.field(default="2.4 GHz")
+
+
+class Scan(cm.Record):
+    user: cm.Field[str] = cm.key(stamp="user")
+    at: cm.Field[cm.Instant] = cm.event_time()
+    nearest: cm.Field[Hotspot | None]
+    heard: cm.Field[tuple[Hotspot, ...]]
+
+
+def test_nested_records_of_the_program_before_are_read_with_the_defaults_of_new_fields(tmp_path: Path) -> None:
+    program = cm.Program("walks")
+
+    @program.stream(at=cm.DEVICE)
+    def scans(device: cm.DeviceSite) -> cm.Stream[Scan]:
+        return device.sensor(Scan)
+
+    @program.stream(at=cm.CLOUD)
+    def known(scans: cm.Stream[Scan]) -> cm.Stream[Scan]:
+        return scans.where(Scan.user != "")
+
+    program.deliver(known, by="user")
+    plan = cm.build(program)
+    part = next(part for part in plan.parts if part.site == cm.CLOUD)
+    hotspot = RecordType(Schema("Hotspot", (Column("dbm", FLOAT),)))
+    kinds = {"nearest": hotspot, "heard": ListType(hotspot)}
+    now = plan.schemas[plan.sync("scans").schema]
+    fields = [msgspec.structs.replace(field, type=kinds.get(field.name, field.type)) for field in now.fields]
+    before = Schema("Scan", tuple(fields))
+    plan = msgspec.structs.replace(plan, schemas={**plan.schemas, before.fingerprint: before})
+    layout.create(LocalDisk(tmp_path), partitions=1)
+    limits = Limits(reserve_bytes=0)
+    writer = Partition(LocalDisk(tmp_path), 0, holder="w", address="", now_us=0, salt=lambda: 7, limits=limits)
+    rows: dict[Schema, list[Any]] = {
+        before: [("ada", 5, (-60.0,), ((-60.0,), (-70.0,))), ("ada", 6, None, ())],
+        now: [("ada", 7, (-50.0, "5 GHz"), ((-50.0, "5 GHz"),))],
+    }
+    for schema, sent in rows.items():
+        payload = codec("delta").encode(schema, sent)
+        whose = Entry(kind=Kind.DATA, device="a", user="ada", stream="walks/scans", codec="delta", received_us=0)
+        entry = msgspec.structs.replace(whose, schema=schema.fingerprint, payload=payload, count=len(sent))
+        writer.append([entry], now_us=0)
+    writer.close()
+    intake = Intake(plan, part)
+    (batch,) = read_arrow(open_log(str(tmp_path)), 0, 0, batch_bytes=1 << 20)
+    opened = intake.open(intake.read(batch))
+    assert opened.refused == []
+    (found,) = opened.rows.values()
+    assert found.objects() == [
+        ("ada", 5, (-60.0, "2.4 GHz"), ((-60.0, "2.4 GHz"), (-70.0, "2.4 GHz"))),
+        ("ada", 6, None, ()),
+        *rows[now],
+    ]
 
 
 def test_a_key_that_an_author_s_function_makes_is_not_known_before() -> None:
