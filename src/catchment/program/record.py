@@ -27,6 +27,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, o
 
 from catchment.errors import ProgramError, author_line
 from catchment.program.expression import Expr, field_of
+from catchment.program.returned import conform
+from catchment.program.row_error import RowError
 from catchment.program.types import (
     BOOL,
     BYTES,
@@ -170,7 +172,7 @@ def _columns(cls: type, declared: dict[str, _Declared], frame: types.FrameType) 
                 kind,
                 nullable=nullable,
                 has_default=has_default,
-                default=say.default if has_default else None,
+                default=_fitting(f"{cls.__name__}.{name}", say.default, kind, nullable) if has_default else None,
                 **say.said,
             )
         )
@@ -234,7 +236,32 @@ def data_type(annotation: Any, what: str) -> tuple[DataType, bool]:
     )
 
 
+def _fitting(what: str, default: Any, kind: DataType, nullable: bool) -> Any:
+    """The default as a value of the field's type: it stands in rows that were written before the field was there."""
+    try:
+        return conform(default, kind, nullable)
+    except RowError:
+        written = f"{kind} | None" if nullable else str(kind)
+        raise ProgramError(
+            "C118",
+            f"{what} is {written} and has the default {default!r}",
+            why="it stands in rows that were written before the field was there, and every step reads it as that type",
+            fix="give a default of that type"
+            + (", or say that the field may be null: cm.Field[... | None]" if default is None else ""),
+            at=author_line(),
+        ) from None
+
+
 def _check(schema: Schema) -> None:
+    names = schema.names
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ProgramError(
+            "C148",
+            f"{schema.name}.{twice} is declared already, on a record that {schema.name} extends",
+            why="a record has the fields of those that it extends, and one name is one field",
+            fix=f"leave {twice} out of {schema.name}, or give one of them another name",
+            at=author_line(),
+        )
     times = [column.name for column in schema.fields if column.event_time]
     if len(times) > 1:
         raise ProgramError(
@@ -259,6 +286,14 @@ def _check(schema: Schema) -> None:
                 f"{schema.name}.{column.name} has a step and is a {column.type}",
                 why="only numbers, instants and durations are rounded",
                 fix="leave step out",
+                at=author_line(),
+            )
+        if column.stamp is not None and (column.stamp not in _STAMPS or column.type != STR):
+            raise ProgramError(
+                "C119",
+                f"{schema.name}.{column.name} is a {column.type} with stamp={column.stamp!r}",
+                why="the gateway writes the name of the device or of the user there, as a text",
+                fix=f'declare {column.name}: cm.Field[str], with stamp="device" or stamp="user"',
                 at=author_line(),
             )
         if column.name in _RESERVED:
@@ -335,4 +370,5 @@ def _default(schema: Schema, column: Column) -> Any:
     )
 
 
+_STAMPS = ("device", "user")
 _RESERVED = frozenset(name for name in vars(Record) if not name.startswith("__"))
