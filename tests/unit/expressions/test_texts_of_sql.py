@@ -47,6 +47,7 @@ def both_ways(made: Callable[[Any], cm.Aggregate[Any]]) -> tuple[Way, Way]:
 
 
 MINUTE = cm.tumble(cm.minutes(1))
+NEAR = (cm.minutes(1), cm.minutes(1))
 WAYS: dict[str, tuple[Way, Way]] = {
     "where": (lambda f: f.where(Fix.speed_mps > 2), lambda f: f.where("speed_mps > 2")),
     "select": (lambda f: f.select(kmh=Fix.speed_mps * 3.6), lambda f: f.select(kmh="SPEED_MPS * 3.6")),
@@ -64,6 +65,22 @@ WAYS: dict[str, tuple[Way, Way]] = {
     "nested": (
         lambda f: f.where(Fix.heard.get("dbm") > -70),
         lambda f: f.where("heard.dbm > -70"),
+    ),
+    "join": (
+        lambda f: f.key_by("user").join(f.key_by("user"), within=NEAR, more=cm.right(Fix.speed_mps) - Fix.speed_mps),
+        lambda f: f.key_by("user").join(f.key_by("user"), within=NEAR, more="right.speed_mps - left.speed_mps"),
+    ),
+    "join_latest": (
+        lambda f: f.key_by("user").join_latest(f.key_by("user"), more=cm.right(Fix.speed_mps) - Fix.speed_mps),
+        lambda f: f.key_by("user").join_latest(f.key_by("user"), more="right.speed_mps - left.speed_mps"),
+    ),
+    "zip": (
+        lambda f: f.zip(f, more=cm.right(Fix.speed_mps) - Fix.speed_mps),
+        lambda f: f.zip(f, more="right.speed_mps - left.speed_mps"),
+    ),
+    "combine": (
+        lambda f: f.combine(f, more=cm.right(Fix.speed_mps) - Fix.speed_mps),
+        lambda f: f.combine(f, more="right.speed_mps - left.speed_mps"),
     ),
     **{
         made.__name__: both_ways(made)
@@ -103,6 +120,13 @@ def test_a_sensor_is_slowed_down_by_a_text() -> None:
     by_text = cm.adaptive(cm.seconds(5), slow_down=4, when="battery_low").unless("indoors")
     site = cm.DeviceSite
     assert by_text == cm.adaptive(cm.seconds(5), slow_down=4, when=site.battery.low).unless(site.indoors)
+
+
+def test_a_sync_filter_looks_at_fields_named_in_texts() -> None:
+    assert cm.significant_change("speed_mps", by=1) == cm.significant_change(Fix.speed_mps, by=1)
+    assert cm.trend("speed_mps", within=1) == cm.trend(Fix.speed_mps, within=1)
+    by_text = cm.dead_reckoning("lat_deg", "lon_deg", within=cm.metres(5))
+    assert by_text == cm.dead_reckoning(Fix.lat_deg, Fix.lon_deg, within=cm.metres(5))
 
 
 def test_results_are_delivered_by_a_field_named_in_a_text() -> None:
