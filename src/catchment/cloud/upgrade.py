@@ -147,7 +147,8 @@ def _select(reader: Vertex, port: Port, given: Schema, wanted: Schema, number: i
         there = column.name in given.names
         if there and given.column(column.name).type != column.type:
             was, now = column.type, given.column(column.name).type
-            raise _refused(reader, f"{column.name} of what goes into it was {was} and is {now}")
+            how = f"was {was} and is {now}" if str(was) != str(now) else f"is a {now} of other fields than before"
+            raise _refused(reader, f"{column.name} of what goes into it {how}")
         # No step reads a field that is gone: its definition is as before, and could not be built otherwise.
         value = (
             FieldRef(column.name)

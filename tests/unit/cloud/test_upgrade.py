@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 import catchment as cm
@@ -103,3 +106,43 @@ def test_state_that_would_be_read_in_another_form_is_refused() -> None:
     (part,) = upgrade(None, {}, plan).forms
     with pytest.raises(ProgramError, match="another form"):
         upgrade(plan, {part: Forms([])}, plan)
+
+
+def heard(*, banded: bool) -> Plan:
+    """Devices send what they hear, and the cloud keeps the last of it."""
+
+    class Hotspot(cm.Record):
+        dbm: cm.Field[float]
+
+    hotspot: type[cm.Record] = Hotspot
+    if banded:
+
+        class Banded(Hotspot):
+            band: cm.Field[str] = cm.field(default="2.4 GHz")
+
+        Banded.schema = msgspec.structs.replace(Banded.schema, name="Hotspot")
+        hotspot = Banded
+
+    class Scan(cm.Record):
+        user: cm.Field[str] = cm.key(stamp="user")
+        at: cm.Field[cm.Instant] = cm.event_time()
+        heard: cm.Field[hotspot]  # type: ignore[valid-type]
+
+    program = cm.Program("walks")
+
+    @program.stream(at=cm.DEVICE)
+    def scans(device: cm.DeviceSite) -> cm.Stream[Any]:
+        return device.sensor(Scan)
+
+    @program.stream(at=cm.CLOUD)
+    def changed(scans: cm.Stream[Any]) -> cm.Stream[Any]:
+        return scans.key_by("user").changes("heard.dbm")
+
+    program.deliver(changed, by="user")
+    return cm.build(program)
+
+
+def test_state_made_of_nested_records_of_fewer_fields_is_refused_in_words_that_tell() -> None:
+    with pytest.raises(ProgramError, match="E034") as refused:
+        upgraded(heard(banded=False), heard(banded=True))
+    assert "heard of what goes into it is a Hotspot of other fields than before" in refused.value.why
