@@ -17,6 +17,8 @@ import pytest
 
 from catchment.cli import main
 from catchment.cloud.cluster import Cluster
+from catchment.cloud.readers import drop, readings
+from catchment.errors import ProgramError
 from tests.thread.cloud import SPARK_S, Cloud, Received, recording
 from tests.thread.processes import Device, is_seamless, keep_log, wait_until
 
@@ -74,6 +76,12 @@ def test_kill_9_anywhere_and_the_sum_is_still_right(
     assert total() == total.expected, "and it stays"
     assert is_seamless(cloud.data)
     assert cloud.backfilled(tmp_path / "again") == total.expected, "beside what runs, from the same log"
+    assert {one.reader: one.running for one in readings(cloud.data / "log")} == {
+        "thread.totals.cloud": True,  # and the backfill has let go
+        "witness": False,
+    }
+    with pytest.raises(ProgramError, match="E058"):
+        drop(cloud.data / "log", "thread.totals.cloud")
     count, amount = total.expected
     known = {"totals/running": [[["ada"], {"count": count, "total": amount}]]}
     wait_until(lambda: json.loads(cloud.state("ada")) == known, SPARK_S)  # results come before their batch's last note

@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "table": "show what a program keeps as Parquet files",
     "backfill": "compute a program from a log that is there, beside what runs on it",
     "redrive": "give a program again what is in its quarantine, once it can compute it",
+    "log": "say who reads a gateway's log and what that keeps of it, and drop a reader that is no more",
     "state": "say what a program remembers of a key",
     "doctor": "say what this machine has for Catchment, what is missing, and how to get it",
     "explain": "say how a program becomes its plan: its graph, each rewrite, its parts, and why",

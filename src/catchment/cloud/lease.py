@@ -85,13 +85,13 @@ def wait(directory: Path, stopping: Callable[[], bool], *, silent_s: float = SIL
 def held(directory: Path) -> int | None:
     """The process that runs the program now, if one does."""
     path = directory / "lease"
-    by = _read(path) if _is_locked(path) else None
+    by = _read(path) if is_locked(path) else None
     return None if by is None else by.process
 
 
 def standbys(directory: Path) -> list[int]:
     """The processes that wait to take over."""
-    return sorted(int(path.name) for path in (directory / "standby").glob("[0-9]*") if _is_locked(path))
+    return sorted(int(path.name) for path in (directory / "standby").glob("[0-9]*") if is_locked(path))
 
 
 def silence(directory: Path) -> float:
@@ -135,7 +135,8 @@ def _read(path: Path) -> Holder | None:
     return Holder(int(words[0]), int(words[1]), words[2] if len(words) > 2 else _machine()) if words else None
 
 
-def _is_locked(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock of that file."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

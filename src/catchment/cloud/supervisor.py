@@ -35,6 +35,7 @@ from catchment.cloud.keeping import Keeping, keeping_of
 from catchment.cloud.latency import Latency
 from catchment.cloud.publish import Publisher, Store
 from catchment.cloud.quarantine import trim
+from catchment.cloud.readers import Owner, reading
 from catchment.cloud.said import overheard, reason
 from catchment.cloud.sinks.downlink import DownlinkSink
 from catchment.cloud.sinks.quarantine import QuarantineSink
@@ -137,6 +138,9 @@ class Supervisor:
             if held is None:
                 return
             ending.callback(held.release)
+            for part in self._plan.at(CLOUD):
+                owner = Owner(self._plan.program, str(self._options.data), os.getpid())
+                ending.enter_context(reading(self._log, self._reader(part), owner))
             queries: list[_Query] = []
             ending.callback(lambda: self._say("stopped", held.generation, queries))
             self._say("starting", held.generation, queries)
@@ -245,8 +249,7 @@ class Supervisor:
         """What was computed from another's log keeps nothing of it any more."""
         if self._options.log is not None:
             for part in self._plan.at(CLOUD):
-                for path in self._log.glob(f"*/readers/{self._reader(part)}.json"):
-                    path.unlink(missing_ok=True)
+                open_log(self._log).leave(self._reader(part))
 
     def _stop(self, queries: list[_Query]) -> None:
         for one in queries:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -63,6 +64,7 @@ class Service:
         self._repairs_said = 0
         self._lags: dict[int, Lag] = {}
         self._pressures: dict[int, Pressure] = {}
+        self._held: Counter[str] = Counter()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._gauges()
@@ -131,6 +133,7 @@ class Service:
             "failures": {number: error.what for number, error in sorted(log.failures.items())},
             "repaired": [f"{one.path}: {one.bytes} bytes at {one.position}" for one in log.repaired],
             "free_bytes": self.stores.free_bytes(),
+            "held_bytes": dict(self._held.most_common()),
         }
 
     def ready(self) -> bool:
@@ -180,10 +183,13 @@ class Service:
 
     def _look_at_readers(self, now_us: int) -> None:
         log = self.stores.log
+        held: Counter[str] = Counter()
         for number, writer in list(log.writers.items()):
+            held.update(log.held(number))
             confirmed = log.confirmed(number)
             lag = self._lags.setdefault(number, Lag())
             lag.observe(end=writer.partition.end, confirmed=confirmed, now_us=now_us)
+        self._held = held
         self._lags = {number: lag for number, lag in self._lags.items() if number in log.writers}
         waiting = self.pending_bytes() / self.options.limits.pending_bytes
         self._pressures = {
@@ -249,6 +255,13 @@ class Service:
             "How long the oldest entry that not every reader confirmed has waited, by partition.",
             ("partition",),
             lambda: {(str(number),): lag.behind_us(now_us=self.clock_us()) / 1e6 for number, lag in self._lags.items()},
+        )
+        gauge(
+            "log_held_bytes",
+            "What a reader keeps of the log from being deleted, in the partitions written here; (nobody): what is kept "
+            "because no reader has confirmed anything.",
+            ("reader",),
+            lambda: {(reader,): held for reader, held in self._held.items()},
         )
         self.metrics.gauges += programs.gauges(self.options.data)
         gauge("results_waiting", "Results kept for devices.", (), self._ask(lambda: self.stores.downlink.size()[0]))

@@ -18,8 +18,10 @@ from catchment.gateway.app import Application
 from catchment.gateway.http import Answer, Receive, Scope, Send
 from catchment.gateway.limits import GatewayLimits
 from catchment.gateway.log.files.partition import Limits
+from catchment.gateway.log.files.reader import open_log
 from catchment.gateway.service import Service
 from catchment.gateway.stores import Options
+from tests.unit.gateway.kit import upload
 
 HOUR_US = 3_600_000_000
 Story = Callable[[httpx.AsyncClient, Service], Awaitable[None]]
@@ -157,6 +159,26 @@ def test_health_readiness_and_metrics_tell_the_truth(tmp_path: Path) -> None:
         assert 'catchment_gateway_partition_state{partition="0",state="writing"} 1' in metrics
         await asyncio.to_thread(service.stores.log.close)
         assert (await client.get("/ready")).status_code == 503
+
+    _tell(tmp_path, story)
+
+
+def test_who_holds_the_log_back_is_named(tmp_path: Path) -> None:
+    async def story(client: httpx.AsyncClient, service: Service) -> None:
+        writer = service.stores.log.writers[0]
+        await service.log(writer, [upload(1)])
+        # Taken again, each partition begins another segment, and what it has is full.
+        await asyncio.to_thread(service.stores.log.close)
+        log = open_log(tmp_path / "log")
+        log.confirm("gone", 0, 0)
+        log.confirm("level", 0, log.end(0))
+        log.confirm("level", 1, log.end(1))
+        await service._tend()
+        held = (await client.get("/health")).json()["held_bytes"]
+        assert list(held) == ["gone", "level"]
+        assert held["gone"] > held["level"] == 0
+        metrics = (await client.get("/metrics")).text
+        assert f'catchment_gateway_log_held_bytes{{reader="gone"}} {held["gone"]}' in metrics
 
     _tell(tmp_path, story)
 

@@ -13,6 +13,7 @@ from catchment.errors import PeerError
 from catchment.gateway.log import Kind, Reached, reached_of, tick
 from catchment.gateway.log.files import block, retention
 from catchment.gateway.log.files.arrow import read_arrow
+from catchment.gateway.log.files.disk import LocalDisk
 from catchment.gateway.log.files.partition import Limits
 from catchment.gateway.log.files.reader import LogReader
 from tests.unit.gateway.kit import LogKit, upload
@@ -154,6 +155,41 @@ def test_what_must_be_kept_is_kept_whatever_was_confirmed(log: LogKit) -> None:
     reader.confirm("spark", 0, reader.end(0))
     assert retention.trim(log.disk, 0, keep_from=0) == []
     assert retention.trim(log.disk, 0) != []
+
+
+def test_who_keeps_how_much_is_said_and_a_reader_that_leaves_keeps_nothing(log: LogKit) -> None:
+    _fill(log)
+    reader = LogReader(log.disk)
+    full = sum(path.stat().st_size for path in log.segments()[:-1])
+    assert retention.held(log.disk, 0) == {retention.NOBODY: full}
+    reader.confirm("level", 0, reader.end(0))
+    reader.confirm("half", 0, 2000)
+    held = retention.held(log.disk, 0)
+    assert held["level"] == 0 < held["half"] < full
+    retention.trim(log.disk, 0)
+    assert retention.held(log.disk, 0) == held, "retention deletes what nobody keeps, and nothing of what is kept"
+    assert sum(path.stat().st_size for path in log.segments()[:-1]) == held["half"]
+    reader.leave("half")
+    retention.trim(log.disk, 0)
+    assert retention.held(log.disk, 0) == {"level": 0} and len(log.segments()) == 1
+
+
+class LeavingDisk(LocalDisk):
+    """A disk on which readers leave while another process looks."""
+
+    def list(self, directory: str) -> tuple[str, ...]:
+        names = super().list(directory)
+        if directory.endswith("/readers"):
+            super().delete(f"{directory}/left.json")
+        return names
+
+
+def test_a_reader_that_leaves_at_any_moment_is_no_failure(log: LogKit) -> None:
+    _fill(log)
+    reader = LogReader(log.disk)
+    reader.confirm("level", 0, reader.end(0))
+    reader.confirm("left", 0, 0)
+    assert retention.trim(LeavingDisk(log.disk.root), 0) != []
 
 
 def test_ranges_that_do_not_exist_are_refused(log: LogKit) -> None:

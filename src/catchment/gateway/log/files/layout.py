@@ -4,6 +4,7 @@
     p0000/lease, lease.lock             who writes
     p0000/segments/OFFSET-GENERATION.seg, .marks
     p0000/readers/NAME.json             what each reader has confirmed
+    readers/NAME                        who runs as that reader, where it is a program: locked while it lives
 
 Names only: what the files hold is said where it is written.
 """
@@ -88,14 +89,21 @@ def segment_path(partition: int, segment: Segment) -> str:
     return f"{directory(partition)}/segments/{segment.name}"
 
 
+def readers(partition: int) -> str:
+    """Where a partition's readers confirm."""
+    return f"{directory(partition)}/readers"
+
+
 def confirmed(disk: Disk, partition: int) -> dict[str, int]:
     """What each reader has confirmed of a partition."""
-    here = f"{directory(partition)}/readers"
+    here = readers(partition)
     found: dict[str, int] = {}
     for name in disk.list(here):
         if name.endswith(".json"):
             try:
                 found[name[:-5]] = msgspec.json.decode(disk.read(f"{here}/{name}", 0, 1 << 16), type=Confirmed).offset
+            except FileNotFoundError:
+                continue  # it left between the two looks
             except msgspec.DecodeError as error:
                 raise InternalError(
                     "G516",

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from catchment.errors import CatchmentError, PeerError
-from catchment.gateway.log.files import layout, lease, members
+from catchment.gateway.log.files import layout, lease, members, retention
 from catchment.gateway.log.files.commit import TICKS, Deliver, Drive, GroupCommit, State, Ticks
 from catchment.gateway.log.files.disk import Disk
 from catchment.gateway.log.files.lease import Lease
@@ -109,6 +109,10 @@ class FileLog:
     def confirmed(self, partition: int) -> int | None:
         """What the slowest reader of a partition has confirmed; None if nobody reads it."""
         return min(layout.confirmed(self._disk, partition).values(), default=None)
+
+    def held(self, partition: int) -> dict[str, int]:
+        """How many bytes of a partition each reader keeps from being deleted."""
+        return retention.held(self._disk, partition)
 
     def close(self) -> None:
         """Write what was submitted and let others take over at once."""

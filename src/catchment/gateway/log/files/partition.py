@@ -175,7 +175,8 @@ class Partition:
             "G506",
             f"the log's disk is nearly full: {self._disk.free_bytes()} bytes are free for {self.directory}",
             why=why,
-            fix="free space, or let readers confirm so that retention deletes; devices keep their data and try again",
+            fix="free space; `catchment log readers` says who keeps the log, and `catchment log drop` lets go of a "
+            "reader that is no more; devices keep their data and try again",
         )
 
     def _failed(self, of: Segment, done: str, error: OSError) -> InternalError:

@@ -92,9 +92,17 @@ class LogReader:
                 fix="choose such a name",
             )
         self._check_range(partition, offset, offset)
-        directory = f"{layout.directory(partition)}/readers"
+        directory = layout.readers(partition)
         self._disk.make_directory(directory)
         self._disk.replace(f"{directory}/{reader}.json", msgspec.json.encode(layout.Confirmed(offset)))
+
+    def leave(self, reader: str) -> None:
+        """`reader` reads no more, and keeps nothing. Durable when this returns; broken off, it is to be done again."""
+        for partition in range(self.partitions):
+            directory = layout.readers(partition)
+            if f"{reader}.json" in self._disk.list(directory):
+                self._disk.delete(f"{directory}/{reader}.json")
+                self._disk.sync_directory(directory)
 
     def confirmed(self, partition: int) -> dict[str, int]:
         """What each reader has confirmed."""

@@ -1,14 +1,17 @@
 """Retention: delete whole segments that every reader has confirmed, and nothing else.
 
 A log that nobody has confirmed is kept whole: silence is not consent. What is deleted first is the oldest, one
-segment at a time, so that a crash in between leaves a log that merely begins earlier.
+segment at a time, so that a crash in between leaves a log that merely begins earlier. `held` says who keeps how much.
 """
 
 from __future__ import annotations
 
 from catchment.gateway.log.files import layout, segment
 from catchment.gateway.log.files.disk import Disk
-from catchment.gateway.log.files.segment import Segment
+from catchment.gateway.log.files.segment import PAGE, Segment
+
+NOBODY = "(nobody)"
+"""Holds back a partition that no reader has confirmed. No reader can be called so."""
 
 
 def trim(disk: Disk, partition: int, *, keep_from: int | None = None) -> list[Segment]:
@@ -36,3 +39,14 @@ def trim(disk: Disk, partition: int, *, keep_from: int | None = None) -> list[Se
         disk.sync_directory(here)
         disk.delete(f"{here}/{found.marks_name}")
     return gone
+
+
+def held(disk: Disk, partition: int) -> dict[str, int]:
+    """How many bytes each reader keeps from being deleted, whoever else keeps them too; `NOBODY`, if none reads."""
+    names = disk.list(f"{layout.directory(partition)}/segments")
+    ended = [link for link in segment.chain(filter(None, map(Segment.named, names))) if link.end is not None]
+    confirmed = layout.confirmed(disk, partition) or {NOBODY: 0}
+    return {
+        reader: sum(PAGE + link.end - link.segment.base for link in ended if link.end is not None and link.end > offset)
+        for reader, offset in confirmed.items()
+    }
