@@ -139,7 +139,7 @@ class Supervisor:
                 return
             ending.callback(held.release)
             for part in self._plan.at(CLOUD):
-                owner = Owner(self._plan.program, str(self._options.data), os.getpid())
+                owner = Owner(self._plan.program, str(self._options.data.resolve()), os.getpid())
                 ending.enter_context(reading(self._log, self._reader(part), owner))
             queries: list[_Query] = []
             ending.callback(lambda: self._say("stopped", held.generation, queries))
