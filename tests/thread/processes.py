@@ -155,10 +155,10 @@ def keep_log(data: Path) -> None:
 
 
 def logged(data: Path) -> Iterator[Entry]:
-    """Every entry of the log."""
+    """Every entry of the log that is there: what every reader has confirmed may be gone."""
     reader = open_log(data / "log")
     for partition in range(reader.partitions):
-        for _, entry in reader.read(partition, 0):
+        for _, entry in reader.read(partition, reader.start(partition)):
             yield entry
 
 
