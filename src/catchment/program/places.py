@@ -44,10 +44,10 @@ class Place:
     def timer(self, every: Duration) -> Stream[Beat]:
         """An element each `every`."""
         at = author_line()
-        if not every > 0:
+        if not isinstance(every, int) or every <= 0:
             raise ProgramError(
                 "C281",
-                f"a timer cannot beat every {every} microseconds",
+                f"a timer cannot beat every {every!r} microseconds",
                 why="the interval is a length of time",
                 fix="give seconds(30) or the like",
                 at=at,
@@ -80,7 +80,7 @@ class DeviceSite(Place):
         """Readings of a sensor, known by `name` or by the record's name: an active stream."""
         at = author_line()
         _needs_time(record, at)
-        sampling = adaptive(every) if isinstance(every, int) else every
+        sampling = every if every is None or isinstance(every, Sampling) else adaptive(every)
         step = steps.Sensor(record.schema, name or record.schema.name, sampling)
         return self._begin(step, record, at)
 

@@ -66,6 +66,14 @@ class Program:
                 fix="write at=cm.DEVICE, cm.REGION, cm.FLEET or cm.CLOUD",
                 at=author_line(),
             )
+        if sync is not None and not isinstance(sync, Sync):
+            raise ProgramError(
+                "C284",
+                f"sync={sync!r} is not a policy",
+                why="it says how elements cross: their batches, their codec, what happens while nobody answers",
+                fix="write sync=cm.Sync(batch=cm.Batch(records=100)), or leave it out",
+                at=author_line(),
+            )
 
         def declare(function: Callable[..., S]) -> S:
             line = SourceLine(function.__code__.co_filename, function.__code__.co_firstlineno)

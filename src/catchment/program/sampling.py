@@ -14,7 +14,7 @@ import msgspec
 
 from catchment.errors import ProgramError, author_line
 from catchment.program.clock_units import seconds
-from catchment.program.expression import Expr, field_of
+from catchment.program.expression import Expr, field_of, literal
 from catchment.program.nodes import Node
 from catchment.program.types import BOOL, FLOAT, Column, Duration, Schema
 from catchment.program.typing import infer
@@ -62,10 +62,10 @@ class Sampling(msgspec.Struct, frozen=True):
 
 def adaptive(every: Duration, *, slow_down: int = 1, when: Expr[bool] | str | None = None) -> Sampling:
     """Read each `every`, `slow_down` times less often while `when` holds; also see `.unless(...)`."""
-    if every <= 0:
+    if not isinstance(every, int) or every <= 0:
         raise ProgramError(
             "C174",
-            f"a sensor cannot be read every {every} microseconds",
+            f"a sensor cannot be read every {every!r} microseconds",
             why="the interval is a length of time",
             fix="give seconds(5) or the like",
             at=author_line(),
@@ -80,7 +80,7 @@ def _rule(when: Expr[bool] | str, slow_down: int) -> SlowDown:
 
         node = parse(when, (DEVICE_CONTEXT,), at)
     else:
-        node = when.node
+        node = when.node if isinstance(when, Expr) else literal(when)
     kind = infer(node, (DEVICE_CONTEXT,), at).type
     if kind != BOOL or slow_down < 0:
         raise ProgramError(

@@ -24,7 +24,7 @@ from catchment.program.steps import Order
 from catchment.program.sync import Sync
 from catchment.program.types import Duration, Schema
 from catchment.program.typing import infer
-from catchment.program.window import Closing, Window
+from catchment.program.window import Closing, Window, closing_or_usual
 
 R = TypeVar("R", bound=Record)
 S = TypeVar("S", bound=Record)
@@ -324,7 +324,7 @@ class KeyedStream(Stream[R]):
             optional=(1,) if outer else (),
             how="latest",
             outer=outer,
-            closing=closing or Closing(),
+            closing=closing_or_usual(closing, at),
         )
         made: Stream[Any] = self.then(draft, at, state)
         return made

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from catchment.errors import ProgramError, author_line
+from catchment.errors import ProgramError, SourceLine, author_line
 from catchment.program.reliability import duration_text
 from catchment.program.types import Duration
 
@@ -159,6 +159,19 @@ def _closing(grace: int, idle: int, offline: Offline | None, keep: int) -> Closi
             )
     _positive("idle", idle)
     return Closing(grace, idle, offline, keep)
+
+
+def closing_or_usual(closing: Closing | None, at: SourceLine) -> Closing:
+    """What was said of how a step waits, or what is usual."""
+    if closing is None or isinstance(closing, Closing):
+        return closing or Closing()
+    raise ProgramError(
+        "C283",
+        f"closing={closing!r} does not say how a step waits",
+        why="it is made of grace, idle and offline, as a window's is",
+        fix="write closing=cm.Closing(grace=cm.seconds(10)), or leave it out",
+        at=at,
+    )
 
 
 def _positive(name: str, value: int) -> None:

@@ -13,7 +13,7 @@ from catchment.program.columns import by_name, check_keys, conform, named_column
 from catchment.program.making.draft import Draft, Given, expression
 from catchment.program.nodes import Call, FieldRef, Node
 from catchment.program.types import Schema
-from catchment.program.window import Closing, CountWindow, SessionWindow, TimeWindow
+from catchment.program.window import Closing, CountWindow, SessionWindow, TimeWindow, closing_or_usual
 
 
 def pair(
@@ -99,7 +99,7 @@ def join(
                     fix="give two durations of zero or more",
                     at=at,
                 )
-            said = {"how": "interval", "before": before, "after": after, "closing": closing or Closing()}
+            said = {"how": "interval", "before": before, "after": after, "closing": closing_or_usual(closing, at)}
         case _:
             raise ProgramError(
                 "C266",

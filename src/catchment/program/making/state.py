@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from catchment.errors import ProgramError, SourceLine
 from catchment.program import steps
@@ -14,7 +14,7 @@ from catchment.program.nodes import FieldRef
 from catchment.program.process import Process
 from catchment.program.types import FLOAT, INT, Duration, Schema
 from catchment.program.typing import infer
-from catchment.program.window import Closing
+from catchment.program.window import Closing, closing_or_usual
 
 
 def changes(given: Given, values: tuple[Any, ...], at: SourceLine) -> Draft:
@@ -76,7 +76,7 @@ def state(
     unlike(begin, tuple(aggregates), at)
     full = Schema(f"{given.schema.name}_state", (*begin, *columns_of(found)))
     scope = scope_of(given.schema, given.keys)
-    return Draft(steps.Running(found, given.keys, scope, full, order, closing or Closing()), full, given.keys)
+    return Draft(steps.Running(found, given.keys, scope, full, *_waiting(order, closing, at)), full, given.keys)
 
 
 def fold(
@@ -112,7 +112,7 @@ def fold(
             at=at,
         )
     scope = scope_of(given.schema, given.keys)
-    step = steps.Fold(known.reference, tuple(initial), given.keys, scope, gives, order, closing or Closing())
+    step = steps.Fold(known.reference, tuple(initial), given.keys, scope, gives, *_waiting(order, closing, at))
     return Draft(step, gives, given.keys if all(key in gives.names for key in given.keys) else ())
 
 
@@ -154,5 +154,18 @@ def process(
         )
     reference: str = vars(process)["reference"]
     scope = scope_of(given.schema, given.keys)
-    step = steps.Processed(reference, process.parameters, given.keys, scope, gives, order, closing or Closing(), ttl)
+    waiting = _waiting(order, closing, at)
+    step = steps.Processed(reference, process.parameters, given.keys, scope, gives, *waiting, ttl)
     return Draft(step, gives, given.keys if all(key in gives.names for key in given.keys) else ())
+
+
+def _waiting(order: steps.Order, closing: Closing | None, at: SourceLine) -> tuple[steps.Order, Closing]:
+    if order not in get_args(steps.Order):
+        raise ProgramError(
+            "C282",
+            f"order={order!r} is no order",
+            why="elements are taken by when they happened, or as they come",
+            fix='write order="event_time" or order="arrival"',
+            at=at,
+        )
+    return order, closing_or_usual(closing, at)
