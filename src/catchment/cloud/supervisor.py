@@ -39,7 +39,7 @@ from catchment.cloud.readers import Owner, reading
 from catchment.cloud.said import overheard, reason
 from catchment.cloud.sinks.downlink import DownlinkSink
 from catchment.cloud.sinks.quarantine import QuarantineSink
-from catchment.cloud.sources.checks import check_read, is_read
+from catchment.cloud.sources.checks import check_fed, check_read, is_read
 from catchment.cloud.sources.session import with_sources
 from catchment.cloud.upgrade import Forms, upgrade
 from catchment.engines.spark.session import start_session
@@ -378,6 +378,7 @@ def _quietly(stop: Callable[[], None]) -> None:
 
 def check_runs(plan: Plan) -> None:
     """Refuse what no site of this version runs, before anything is started."""
+    brought = {stream.target for stream in plan.syncs}
     for part in plan.parts:
         if part.site in (REGION, FLEET):
             raise ProgramError(
@@ -390,3 +391,5 @@ def check_runs(plan: Plan) -> None:
         for vertex in part.vertices:
             if isinstance(vertex.step, steps.External):
                 check_read(vertex)
+            elif part.site == CLOUD and vertex.id not in brought:
+                check_fed(vertex)

@@ -55,7 +55,7 @@ class Place:
         return self._begin(steps.Timer(Beat.schema, every), Beat, at)
 
     def source(self, record: type[R]) -> Stream[R]:
-        """Elements that a program outside appends: `runtime.append(...)`, or a test."""
+        """Elements that a program on the device appends, by the sensor of that name; in the cloud, a test's."""
         at = author_line()
         _needs_time(record, at)
         return self._begin(steps.Append(record.schema), record, at)

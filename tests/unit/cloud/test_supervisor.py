@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from catchment.cloud.lease import take
 from catchment.cloud.status import Status
 from catchment.cloud.supervisor import Options, Supervisor, check_runs
 from catchment.errors import PeerError, ProgramError
+from catchment.plan.physical import Plan
 
 
 class Fix(cm.Record):
@@ -53,6 +55,30 @@ def test_a_source_that_cannot_be_run_is_refused_before_anything_starts() -> None
 
     with pytest.raises(ProgramError, match="E036"):
         check_runs(cm.build(walks))
+
+
+@pytest.mark.parametrize("a_timer", [True, False])
+def test_a_source_that_nothing_feeds_in_the_cloud_is_refused_and_runs_on_a_device(a_timer: bool) -> None:
+    def plan(at: cm.Site) -> Plan:
+        walks = cm.Program("walks")
+
+        def fed(place: Any) -> Any:
+            return place.timer(cm.seconds(30)) if a_timer else place.source(Fix)
+
+        fed.__annotations__["place"] = cm.CloudSite if at == cm.CLOUD else cm.DeviceSite
+        walks.stream(at=at)(fed)
+
+        @walks.stream(at=cm.CLOUD)
+        def counted(fed: cm.Stream[Any]) -> cm.Stream[Any]:
+            return fed.state(n=cm.count(), order="arrival")
+
+        return cm.build(walks)
+
+    with pytest.raises(ProgramError, match="E059") as refused:
+        check_runs(plan(cm.CLOUD))
+    assert refused.value.at is not None
+    assert refused.value.at.file == "test_supervisor.py"
+    check_runs(plan(cm.DEVICE))
 
 
 class Best(cm.Record):

@@ -38,6 +38,22 @@ def is_read(part: Part) -> bool:
     return bool(part.inputs) or any(isinstance(vertex.step, steps.External) for vertex in part.vertices)
 
 
+def check_fed(vertex: Vertex) -> None:
+    """Refuse a source in the cloud that nothing feeds there, where it would give nothing and say nothing."""
+    if not isinstance(vertex.step, steps.Timer | steps.Append):
+        return
+    a_timer = isinstance(vertex.step, steps.Timer)
+    raise ProgramError(
+        "E059",
+        f"{vertex.id} gives nothing in the cloud",
+        why="no clock beats there and no program appends there: it computes on what is logged and what it reads",
+        fix="beat on a device, at=cm.DEVICE, and bring the stream up"
+        if a_timer
+        else 'append on a device, at=cm.DEVICE, or read it: cloud.read(Fix, "files", path="arrived/")',
+        at=vertex.line.source(),
+    )
+
+
 def check_read(vertex: Vertex) -> None:
     """Refuse a source that this version cannot read, at the author's line."""
     step = vertex.step
