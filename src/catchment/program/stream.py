@@ -86,7 +86,7 @@ class Stream(Generic[R]):
         Fields of `record` that are not named are taken from the element by name.
         """
         at = author_line()
-        made: Stream[Any] = self.then(stateless.select(self.given, schema_of(record), columns, at), at)
+        made: Stream[Any] = self.then(stateless.select(self.given, schema_of(record, at), columns, at), at)
         return made
 
     def map(self, function: Function[[R], S]) -> Stream[S]:
@@ -104,7 +104,7 @@ class Stream(Generic[R]):
     def union(self, *others: Stream[R]) -> Stream[R]:
         """The elements of all."""
         at = author_line()
-        made: Stream[R] = self.then(stateless.union(self.schema, tuple(o.schema for o in others), at), at, *others)
+        made: Stream[R] = self.then(stateless.union(self.schema, others, at), at, *others)
         return made
 
     def key_by(self, *keys: Expr[Any] | str) -> KeyedStream[R]:
@@ -124,7 +124,7 @@ class Stream(Generic[R]):
     def zip(self, other: Stream[Any], into: type[Record] | None = None, /, **columns: Any) -> Stream[Any]:
         """The n-th element of this stream with the n-th of the other, per key where both are keyed."""
         at = author_line()
-        draft = pairs.pair(steps.Zip, self.given, other.given, schema_of(into), columns, at)
+        draft = pairs.pair(steps.Zip, self.given, other, schema_of(into, at), columns, at)
         made: Stream[Any] = self.then(draft, at, other)
         return made
 
@@ -135,7 +135,7 @@ class Stream(Generic[R]):
     def combine(self, other: Stream[Any], into: type[Record] | None = None, /, **columns: Any) -> Stream[Any]:
         """Whenever either has a new element: the latest of both; null for the side that had none yet."""
         at = author_line()
-        draft = pairs.pair(steps.Combine, self.given, other.given, schema_of(into), columns, at, optional=(0, 1))
+        draft = pairs.pair(steps.Combine, self.given, other, schema_of(into, at), columns, at, optional=(0, 1))
         made: Stream[Any] = self.then(draft, at, other)
         return made
 
@@ -275,7 +275,7 @@ class KeyedStream(Stream[R]):
         """Pairs of one key, `within` a window or `(before, after)`: how far the right one may lie from the left one."""
         at = author_line()
         draft = pairs.join(
-            self.given, other.given, schema_of(into), columns, at, within=within, outer=outer, closing=closing
+            self.given, other, schema_of(into, at), columns, at, within=within, outer=outer, closing=closing
         )
         made: Stream[Any] = self.then(draft, at, other)
         return made
@@ -317,8 +317,8 @@ class KeyedStream(Stream[R]):
         draft = pairs.pair(
             steps.Join,
             self.given,
-            state.given,
-            schema_of(into),
+            state,
+            schema_of(into, at),
             columns,
             at,
             optional=(1,) if outer else (),

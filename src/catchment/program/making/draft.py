@@ -28,9 +28,33 @@ class Given(NamedTuple):
     keys: tuple[str, ...]
 
 
-def schema_of(record: type[Record] | None) -> Schema | None:
+def schema_of(record: type[Record] | None, at: SourceLine) -> Schema | None:
     """The fields of a record class, where one is given."""
-    return record.schema if record is not None else None
+    if record is None:
+        return None
+    if not (isinstance(record, type) and issubclass(record, Record)):
+        raise ProgramError(
+            "C286",
+            f"{record!r} is not a record",
+            why="what a step gives has the fields of a class that derives from cm.Record",
+            fix="name such a class first, and computed fields by name: select(Speed, kmh=Fix.speed_mps * 3.6)",
+            at=at,
+        )
+    return record.schema
+
+
+def given_by(other: object, asked: str, at: SourceLine) -> Given:
+    """What a further stream gives to a step."""
+    given = getattr(other, "given", None)
+    if not isinstance(given, Given):
+        raise ProgramError(
+            "C285",
+            f"{asked} was given {other!r}, which is not a stream",
+            why="it takes the elements of another stream beside those of this one",
+            fix="name a stream: one that the function is given, or one that a step makes",
+            at=at,
+        )
+    return given
 
 
 def expression(value: Any, sides: tuple[Schema, ...], at: SourceLine) -> Node:

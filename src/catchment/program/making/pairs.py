@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from catchment.errors import ProgramError, SourceLine
 from catchment.program import steps
 from catchment.program.columns import by_name, check_keys, conform, named_columns, outer_side, scope_of, sided
-from catchment.program.making.draft import Draft, Given, expression
+from catchment.program.making.draft import Draft, Given, expression, given_by
 from catchment.program.nodes import Call, FieldRef, Node
 from catchment.program.types import Schema
 from catchment.program.window import Closing, CountWindow, SessionWindow, TimeWindow, closing_or_usual
@@ -19,7 +19,7 @@ from catchment.program.window import Closing, CountWindow, SessionWindow, TimeWi
 def pair(
     kind: Callable[..., steps.Step],
     left: Given,
-    right: Given,
+    other: object,
     into: Schema | None,
     columns: dict[str, Any],
     at: SourceLine,
@@ -28,6 +28,7 @@ def pair(
     **more: Any,
 ) -> Draft:
     """A step of that kind. Fields of `into` that are not said are taken by name, the left side first."""
+    right = given_by(other, kind.__name__.lower(), at)
     check_keys(left.schema, left.keys, right.schema, right.keys, at)
     sides = (outer_side(left.schema, 0 in optional), outer_side(right.schema, 1 in optional))
     given = {name: sided(expression(value, sides, at), sides, at) for name, value in columns.items()}
@@ -68,7 +69,7 @@ def _time(into: Schema, left: Schema, right: Schema) -> dict[str, Node]:
 
 def join(
     left: Given,
-    right: Given,
+    other: object,
     into: Schema | None,
     columns: dict[str, Any],
     at: SourceLine,
@@ -108,4 +109,4 @@ def join(
                 fix="write within=tumble(minutes(1)), or within=(minutes(1), minutes(1)) for before and after",
                 at=at,
             )
-    return pair(steps.Join, left, right, into, columns, at, optional=optional, outer=outer, **said)
+    return pair(steps.Join, left, other, into, columns, at, optional=optional, outer=outer, **said)

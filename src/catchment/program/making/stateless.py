@@ -9,7 +9,7 @@ from catchment.program import steps
 from catchment.program.columns import conform, named_columns, surviving_keys
 from catchment.program.expression import Expr
 from catchment.program.function import Function, record_schema, require
-from catchment.program.making.draft import Draft, Given, expression
+from catchment.program.making.draft import Draft, Given, expression, given_by
 from catchment.program.nodes import FieldRef, Node
 from catchment.program.types import BOOL, FLOAT, NULL, Schema
 from catchment.program.typing import infer
@@ -87,7 +87,7 @@ def _taken(known: Function[Any, Any]) -> Schema:
     return record_schema(first, f"the parameter of {known.body.__name__}")
 
 
-def union(schema: Schema, others: tuple[Schema, ...], at: SourceLine) -> Draft:
+def union(schema: Schema, others: tuple[object, ...], at: SourceLine) -> Draft:
     """The elements of all."""
     if not others:
         raise ProgramError(
@@ -97,7 +97,7 @@ def union(schema: Schema, others: tuple[Schema, ...], at: SourceLine) -> Draft:
             fix="name another stream: a.union(b)",
             at=at,
         )
-    for other in others:
+    for other in [given_by(each, "union", at).schema for each in others]:
         if other.fingerprint != schema.fingerprint:
             raise ProgramError(
                 "C203",
