@@ -56,6 +56,10 @@ def test_a_boolean_that_is_none_is_refused_by_both_readers() -> None:
     payloads(bytes.fromhex(f"{found}35818983021230b132313066404ca0000"))
 
 
+def test_decimals_finer_than_the_step_are_rounded_to_it_once() -> None:
+    payloads(bytes.fromhex("0000011401020002030842" + "00ffffffffd00702010200" + "00"))
+
+
 def test_two_readers_that_disagree_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = codec("delta").encode(SCHEMAS[0], [(1000 * n, n * n / 8, 5 * n) for n in range(20)])
     payloads(bytes([0, 0]) + whole)
